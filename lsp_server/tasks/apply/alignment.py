@@ -12,7 +12,7 @@ import numpy as np
 
 from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.hunk_costs import LINE_OF, SHIFT, FileEnds, HunkPass
-from lsp_server.tasks.apply.line_costs import NEVER, OUT_OF_SCOPE, FileLines, LineCosts, line_costs
+from lsp_server.tasks.apply.line_costs import NEVER, WEAK, FileLines, LineCosts, line_costs
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
@@ -45,29 +45,24 @@ class SnippetAligner:
         *,
         open_top: bool,
         open_end: bool,
-        left_out: Sequence[int | None] = (),
         is_whole: bool = False,
         anchors: Sequence[Mapping[int, int]] = (),
         gone: Sequence[Collection[int]] = (),
         within: int,
     ) -> None:
         """open_top, open_end: no place holder stands above the first hunk, or below the last.
-        is_whole: the hunk stands at the file's end then. left_out: how deep the place holder below
-        each hunk is. anchors: for each hunk, the lines of the file that some of its lines are;
-        gone: its lines that have to be lines of the file. within: what an alignment may cost more
-        than the best one."""
+        is_whole: the hunk stands at the file's end then. anchors: for each hunk, the lines of the
+        file that some of its lines are; gone: its lines that have to be lines of the file. within:
+        what an alignment may cost more than the best one."""
         none: list[dict[int, int]] = [{} for _ in hunks]
         each = zip(hunks, anchors or none, gone or none, strict=True)
         costs = [line_costs(file, *hunk) for hunk in each]
         borders = zip(costs, hunks, hunks[1:], strict=False)
         blocks = [_blocks(file, *border) for border in borders]
-        is_exact = _is_indented_alike(costs)
-        depths = left_out or [None] * len(hunks)
-        holders = [file.left_out(depth if is_exact else None) for depth in depths]
         ends = (open_top, open_end)
-        self._forward = _Pass(file.gone, costs, blocks, holders, ends, is_whole)
+        self._forward = _Pass(file.gone, costs, blocks, ends, is_whole)
         self._backward = self._forward.flipped()
-        self._most = int((_cost(self._forward.after[-1]) + holders[-1]).min()) + within
+        self._most = int(_cost(self._forward.after[-1]).min()) + within
         self._found: dict[tuple[Region, ...], int] = {}
         for number in range(len(hunks)):
             self._add(self._by_end(number))
@@ -137,7 +132,7 @@ def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
 def _blocks(
     file: FileLines, costs: Sequence[LineCosts], above: Sequence[str], below: Sequence[str]
 ) -> list[Region]:
-    """Where the last line of a hunk can open a block for the hunk below it, which is indented
+    """Tell where the last line of a hunk can open a block for the hunk below it, which is indented
     as if it stood in one: from below the line up to the block's end."""
     inner = min((depth(line) for line in below if line.strip()), default=0)
     if not above[-1].strip() or depth(above[-1]) >= inner:
@@ -155,7 +150,6 @@ class _Pass:
         lines_gone: tuple[Cells, Cells],
         costs: Sequence[Sequence[LineCosts]],
         blocks: Sequence[Sequence[Region]],
-        holders: Sequence[Cells],
         is_open: tuple[bool, bool],
         is_whole: bool,
         is_backward: bool = False,
@@ -163,7 +157,6 @@ class _Pass:
         self.gone = lines_gone
         self.costs = costs
         self.blocks = blocks
-        self.holders = holders
         self.is_open = is_open
         self.is_whole = is_whole
         self.is_backward = is_backward
@@ -175,8 +168,6 @@ class _Pass:
         self.after: list[Cells] = []
         """By where a hunk ends: the cost up to there, and where it starts."""
         taken = np.zeros(size + 1, np.int64)
-        if is_backward:
-            taken += holders[0] << SHIFT
         if is_whole and is_open[0]:
             taken[1:] = NEVER << SHIFT
         for number, hunk in enumerate(costs):
@@ -202,7 +193,6 @@ class _Pass:
             (few, many),
             costs,
             blocks[::-1],
-            [each[::-1] for each in self.holders[::-1]],
             self.is_open[::-1],
             self.is_whole,
             not self.is_backward,
@@ -231,36 +221,27 @@ class _Pass:
 
     def _gap(self, number: int, costs: Cells) -> Cells:
         """The costs of the hunks before one, by where it starts: a place holder takes lines for
-        nothing, but for those that it does not look like."""
+        nothing."""
         blocks = self.blocks[number - 1]
-        if not self.is_backward:
-            costs = costs + self.holders[number - 1]
         cells = (costs << SHIFT) + self.lines
-        taken = self._scoped(cells, blocks) if blocks else np.minimum.accumulate(cells)
-        return taken + (self.holders[number] << SHIFT) if self.is_backward else taken
+        return self._scoped(cells, blocks) if blocks else np.minimum.accumulate(cells)
 
     def _scoped(self, cells: Cells, blocks: Sequence[Region]) -> Cells:
         """The same where the line above the place holder opens a block."""
         if self.is_backward:
             # From a hunk in the block to the line that opens it.
             best = np.minimum.accumulate(cells)
-            best[[block.end for block in blocks]] += OUT_OF_SCOPE << SHIFT
+            best[[block.end for block in blocks]] += WEAK << SHIFT
             for block in blocks:
                 best[block.end] = min(best[block.end], cells[block.start : block.end + 1].min())
             return best
         out = cells.copy()
-        out[[block.start for block in blocks]] += OUT_OF_SCOPE << SHIFT
+        out[[block.start for block in blocks]] += WEAK << SHIFT
         best = np.minimum.accumulate(out)
         for block in blocks:
             inside = best[block.start : block.end + 1]
             np.minimum(inside, cells[block.start], out=inside)
         return best
-
-
-def _is_indented_alike(costs: Sequence[Sequence[LineCosts]]) -> bool:
-    """Return whether most lines of the file are indented in the snippet as there."""
-    known = [line for hunk in costs for line in hunk if line.is_known and not line.is_weak]
-    return 2 * sum(line.is_exact for line in known) >= len(known)
 
 
 def _cost(cells: Cells) -> Cells:

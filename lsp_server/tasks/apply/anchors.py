@@ -13,8 +13,9 @@ from lsp_server.tasks.apply.definitions import (
     closes_block,
     definitions_of,
     depth,
+    opens_block,
 )
-from lsp_server.tasks.apply.placing import Lines
+from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks
 
 Anchors = Mapping[int, int]
@@ -54,8 +55,8 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
             continue
         if is_cut and not _is_closed_by_its_last(shown, snippet, text):
             continue
-        is_closed = closes_block(text[last]) and depth(text[last]) == depth(text[shown.start])
-        is_file_closed = closes_block(file[file_last])
+        is_closed = _closes(text[last], text[shown.start])
+        is_file_closed = _closes(file[file_last], file[same.start])
         is_same = text[last].strip() == file[file_last].strip() or (
             _LEAVES.match(text[last]) is not None and _LEAVES.match(file[file_last]) is not None
         )
@@ -64,6 +65,24 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
         if is_closed == is_file_closed and is_end:
             anchors[last] = file_last
     return anchors
+
+
+def _closes(line: str, header: str) -> bool:
+    """Return whether a line ends the block of ``header``, and opens none itself."""
+    return closes_block(line) and depth(line) == depth(header) and not opens_block(line)
+
+
+def shown_whole(snippet: SnippetHunks, anchors: Anchors) -> list[Span]:
+    """Return the definitions of the file that ``snippet`` shows from their first to their last
+    line, without a place holder."""
+    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
+    wholes: list[Span] = []
+    for shown in definitions_of(text):
+        first, last = anchors.get(shown.start, NOWHERE), anchors.get(_last(text, shown), NOWHERE)
+        is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
+        if 0 <= first < last and not is_cut:
+            wholes.append((first, last + 1))
+    return wholes
 
 
 def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
@@ -145,12 +164,10 @@ def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> Snipp
     ]
     if ordered == list(snippet.hunks):
         return snippet
-    moved = ordered != hunks
     return snippet._replace(
         hunks=tuple(ordered),
         open_top=snippet.open_top and ordered[0] == hunks[0],
         open_end=snippet.open_end and ordered[-1] == hunks[-1],
-        is_moved=moved,
     )
 
 

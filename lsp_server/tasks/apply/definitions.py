@@ -56,6 +56,11 @@ _CLOSES = re.compile(r"\s*(?:[)\]}]|end\b|</|fi\b|done\b|esac\b)")
 _OPENS = re.compile(r"[{(\[:]\s*(?:(?://|#|/\*).*)?$|=>?\s*$")
 
 
+def opens_block(line: str) -> bool:
+    """Return whether a line ends with what opens a block."""
+    return _OPENS.search(line) is not None
+
+
 def closes_block(line: str) -> bool:
     """Return whether a line begins with what ends a block."""
     return _CLOSES.match(line) is not None
@@ -73,7 +78,7 @@ def block_end(lines: Sequence[str], start: int) -> int:
         if depth(line) < own or not (closes_block(line) or (line.strip() == "{" and end == number)):
             return end
         end = number + 1
-        if line.strip() != "{" and not _OPENS.search(line):
+        if line.strip() != "{" and not opens_block(line):
             return end
     return end
 

@@ -13,28 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsp_server.tasks.apply.line_costs import (
-    ADDED_AT_ALL,
-    ALONE_AT_END,
-    GONE_AT_ALL,
-    GONE_AT_END,
-    GONE_MANY,
-    KNOWN_AT_END,
-    KNOWN_NO_ANCHOR,
-    LOOSE_BLANK,
-    NEVER,
-    NEW_NO_ANCHOR,
-    NO_ANCHOR,
-    NO_STRONG_LINE,
-    WEAK_ANCHOR,
-    LineCosts,
-)
+from lsp_server.tasks.apply.line_costs import LOST, NEVER, RUN, WEAK, LineCosts
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
 
 SHIFT = 24
 LINE_OF = (1 << SHIFT) - 1
+_WEAK = WEAK << SHIFT
 UNTOUCHED, CUT, ANCHORED = range(3)
 """Whether a line that is not weak was one of the file's (anchored), else whether lines went."""
 
@@ -56,8 +42,8 @@ class HunkPass:
     ) -> None:
         self.hunk = hunk
         self.few, self.many = gone[0] << SHIFT, gone[1] << SHIFT
-        self.few_gone = self.few + (GONE_AT_ALL << SHIFT)
-        self.many_gone = self.many + (GONE_MANY << SHIFT)
+        self.few_gone = self.few + (RUN << SHIFT)
+        self.many_gone = self.many + (WEAK << SHIFT)
         self.ends = ends
         self.instead = [
             (line.instead[::-1] if backward else line.instead) << SHIFT for line in hunk
@@ -69,10 +55,10 @@ class HunkPass:
         self.new_head = _no_anchor(hunk, is_alone=True)
         self.new_tail = _no_anchor(hunk[::-1], is_alone=True)
         is_alone = not any(line.is_known or line.name for line in hunk if not line.is_blank)
-        self.alone = (ALONE_AT_END if is_alone else KNOWN_NO_ANCHOR) << SHIFT
+        self.alone = (LOST if is_alone else 4 * WEAK) << SHIFT
         self.last_border = _border(hunk[-1]) << SHIFT
-        self.no_strong = (NO_STRONG_LINE if strong else 0) << SHIFT
-        self.gone_at_end = (0 if ends.is_whole else GONE_AT_END) << SHIFT
+        self.no_strong = (LOST if strong else 0) << SHIFT
+        self.gone_at_end = (0 if ends.is_whole else WEAK) << SHIFT
 
     def region_ends(self, starts: Cells) -> Cells:
         """The costs by where the region ends, given those by where it starts, along the last axis.
@@ -81,7 +67,6 @@ class HunkPass:
         it; they replace nothing, unless the file begins or ends with them.
         """
         never = np.full_like(starts, NEVER << SHIFT)
-        weak_anchor = WEAK_ANCHOR << SHIFT
         # No line was one of the file's yet; no further one is.
         above, below = starts, never
         # Weak lines alone; all lines since one that is not weak.
@@ -91,15 +76,15 @@ class HunkPass:
         mended, added = nevers, nevers
         for number, (line, instead) in enumerate(zip(self.hunk, self.instead, strict=True)):
             below = self._below(number, below, weak, clean, mended)
-            inner = self._with_lines_gone(weak + weak_anchor, clean, mended, added)
+            inner = self._with_lines_gone(weak + _WEAK, clean, mended, added)
             start = above + self._head(number)
-            added = np.minimum(added, inner + (ADDED_AT_ALL << SHIFT)) + (line.added << SHIFT)
+            added = np.minimum(added, inner + (RUN << SHIFT)) + (line.added << SHIFT)
             if self.ends.opens:
                 start[..., 0] = above[..., 0]
                 lower(inner[CUT], self._from_top(above, number))
             is_loose = number > self.first_strong
             if is_loose or line.is_changed:
-                lower(inner[UNTOUCHED], start if is_loose else start + weak_anchor)
+                lower(inner[UNTOUCHED], start if is_loose else start + _WEAK)
             if self.ends.opens and number and line.is_weak:
                 lower(inner[UNTOUCHED][..., 0], above[..., 0])
             if line.is_weak:
@@ -112,7 +97,7 @@ class HunkPass:
             else:
                 clean = _matched(least(weak, start, *inner), instead)
                 weak, mended = never, nevers
-            more = 0 if number else ADDED_AT_ALL + _border(line)
+            more = 0 if number else RUN + _border(line)
             above = above + ((line.added + more) << SHIFT)
             if not number and self.ends.opens:
                 above[..., 0] += _at_end(line)
@@ -127,17 +112,16 @@ class HunkPass:
     def _below(self, number: int, below: Cells, weak: Cells, clean: Cells, mended: Cells) -> Cells:
         """The costs where the line and all below it are added."""
         line = self.hunk[number]
-        weak_anchor = WEAK_ANCHOR << SHIFT
         untouched, cut = mended[UNTOUCHED], mended[CUT] + self.no_strong
         if number > self.last_strong:
             edge = 0
-            above_it = least(untouched, cut, mended[ANCHORED]) + weak_anchor
+            above_it = least(untouched, cut, mended[ANCHORED]) + _WEAK
             above_it = least(clean, weak, above_it)
         else:
             edge = self.new_tail if number <= self.first_strong else self.tail
-            above_it = least(clean, untouched, cut, mended[ANCHORED], weak + weak_anchor)
+            above_it = least(clean, untouched, cut, mended[ANCHORED], weak + _WEAK)
         border = _border(line) if number == len(self.hunk) - 1 else 0
-        below = np.minimum(below, above_it + ((ADDED_AT_ALL << SHIFT) + edge))
+        below = np.minimum(below, above_it + ((RUN << SHIFT) + edge))
         return below + ((line.added + border) << SHIFT)
 
     def _with_lines_gone(self, weak: Cells, clean: Cells, mended: Cells, added: Cells) -> Cells:
@@ -175,14 +159,13 @@ class HunkPass:
         mended: Cells,
         added: Cells,
     ) -> Cells:
-        weak_anchor = WEAK_ANCHOR << SHIFT
         loose = above + (self.new_head + self.new_tail + self.last_border)
         mended_ends = least(mended[UNTOUCHED], mended[CUT] + self.no_strong, mended[ANCHORED])
-        found = least(clean, weak, below, loose, mended_ends + weak_anchor)
+        found = least(clean, weak, below, loose, mended_ends + _WEAK)
         if self.ends.closes:
             border = self.last_border + _at_end(self.hunk[-1])
             anchored = least(clean, mended[ANCHORED])
-            loose = least(weak + weak_anchor, mended[UNTOUCHED], mended[CUT]) + self.no_strong
+            loose = least(weak + _WEAK, mended[UNTOUCHED], mended[CUT]) + self.no_strong
             gone = self._gone(least(anchored, loose)) + self.gone_at_end
             loose = least(added[UNTOUCHED], added[CUT]) + self.no_strong
             gone = np.minimum(gone, self._gone(least(added[ANCHORED], loose)) + border)
@@ -217,29 +200,25 @@ def least(first: Cells, *others: Cells) -> Cells:
 
 
 def _no_anchor(hunk: Sequence[LineCosts], *, is_alone: bool = False) -> int:
-    """What it costs that the first line of a hunk which is not weak is added; is_alone: as all
+    """Tell what it costs that the first line of a hunk which is not weak is added; is_alone: as all
     others are."""
     first = next((line for line in hunk if not line.is_weak), None)
     if first is None:
         return 0
     if first.is_added:
-        return NEW_NO_ANCHOR << SHIFT
+        return RUN << SHIFT
     if first.is_known:
-        return KNOWN_NO_ANCHOR << SHIFT
+        return 4 * WEAK << SHIFT
     lines = [line for line in hunk if not line.is_weak]
     begins = any(line.is_new_definition for line in (lines[0], lines[-1]))
-    return (NEW_NO_ANCHOR if is_alone and begins else NO_ANCHOR) << SHIFT
+    return (RUN if is_alone and begins else LOST) << SHIFT
 
 
 def _at_end(line: LineCosts) -> int:
     """Return what it costs more that a line is added as the first or last one of the file."""
-    if line.is_blank:
-        return -_border(line) << SHIFT
-    return (KNOWN_AT_END if line.is_known and not line.is_weak else 0) << SHIFT
+    return -_border(line) << SHIFT if line.is_blank else 0
 
 
 def _border(line: LineCosts) -> int:
     """Return what it costs besides that a weak line at the border of a hunk is added."""
-    if line.is_blank:
-        return LOOSE_BLANK
-    return WEAK_ANCHOR if line.is_weak and line.is_known else 0
+    return WEAK if line.is_blank or (line.is_weak and line.is_known) else 0

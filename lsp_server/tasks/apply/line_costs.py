@@ -1,6 +1,6 @@
 """What single lines of a snippet cost against those of a file: in their place, or added.
 
-The units are such that a line of code which is added among others costs twelve.
+The numbers, and ``MARGIN``, are fitted by ``python -m tests.benchmarks apply --parts fit``.
 """
 
 from __future__ import annotations
@@ -20,47 +20,22 @@ if TYPE_CHECKING:
 
     Cells = NDArray[np.int64]
 
-ADDED_AT_ALL, LINE, AGAIN, SIGNS, BLANK = 30, 12, 25, 10, 4
-"""What it costs that lines are added in a row, and for each: a line of code that the file has
-nowhere, one that it has, one without a word, an empty one."""
-SPACING = 10
-"""A line that differs from the file's in its white space."""
-GONE_AT_ALL, GONE, GONE_BLANK = 40, 12, 4
-"""What it costs that lines of the file go in a row, and for each."""
-GONE_MANY, GONE_OF_MANY = 160, 2
-"""The same of a long run of lines."""
-NO_STRONG_LINE = 260
-"""Lines go, or are put in between, though all lines of the hunk that are the file's are weak."""
-GONE_AT_END = 60
-"""What it costs besides that the first or last lines of the file go."""
-NO_ANCHOR, KNOWN_NO_ANCHOR, NEW_NO_ANCHOR = 250, 400, 60
-"""The first or last line of a hunk is no line of the file; it is one, elsewhere; it begins a new
-definition."""
-KNOWN_AT_END = 100
-"""It is one, elsewhere, and is added as the first or last line of the file."""
-ALONE_AT_END = 200
-"""And the hunk is put in above or below all lines of the file."""
-WEAK_ANCHOR = 100
-"""Only empty lines or brackets at a border of a hunk are lines of the file."""
-LOOSE_BLANK = 130
-"""An empty line at the border of a hunk is none of the file."""
-DEFINED_TWICE = 120
-"""A definition is added of which the file has one of that name."""
-CHANGED = 700
-"""A first or last line in place of one that is wholly different; one that is more alike costs less
-by that much."""
-CHANGED_INSIDE = 0.06
-"""The share of that for lines that are neither the first nor the last."""
-LEAST_ALIKE = 0.5
-ALIKE_IN_PART = 0.6
+LINE, RUN = 12, 40
+"""What it costs that lines are added or go, for each line of code and for each row of them: twice
+that for a line that the file has elsewhere, a third for an empty one. A row, too, is a line that
+defines or gives a value to the same as the file's, and another depth than a place holder's."""
+BLANK = LINE // 3
+WEAK = 100
+"""Only empty lines or brackets at a border of a hunk are lines of the file; a long run goes, or the
+first or last lines of the file; a definition is added that the file has; a hunk stands behind the
+block that it is indented for."""
+LOST = 250
+"""The first or last line of a hunk is no line of the file, or all that are the file's are weak."""
+CHANGED, CHANGED_INSIDE = 700, 0.06
+"""A first or last line in place of one that is wholly different, and the share of that for other
+lines; one that is more alike costs less by that much."""
+LEAST_ALIKE = 0.6
 """So alike are two lines of which one has all words of the other, or that begin with one word."""
-SAME_NAME, SAME_KEY = 30, 60
-"""A line that defines what the file's line defines; a first or last one that gives it another
-value."""
-OUT_OF_SCOPE = 150
-"""A hunk stands behind the block that the line above it opens, and is indented as if in it."""
-OTHER_DEPTH = 50
-"""What is left out first is not as deep as the place holder for it."""
 NEVER = 1 << 30
 FAR = 1 << 18
 """A line that stands for a certain line of the file is added."""
@@ -99,24 +74,10 @@ class FileLines:
 
     @property
     def gone(self) -> tuple[Cells, Cells]:
-        """What it costs that the first lines go, by their number: of a few lines, of many."""
-        costs = np.where(self._is_blank, GONE_BLANK, GONE)
+        """Tell what it costs that the first lines go, by their number: of a few lines, of many."""
+        costs = np.where(self._is_blank, BLANK, LINE)
         few = np.concatenate((np.zeros(1, np.int64), np.cumsum(costs)))
-        return few, np.arange(len(self.lines) + 1, dtype=np.int64) * GONE_OF_MANY
-
-    def left_out(self, depth_left_out: int | None) -> Cells:
-        """What it costs that a place holder of a depth stands for what begins at each line."""
-        if depth_left_out is None:
-            return np.zeros(len(self.lines) + 1, np.int64)
-        return np.where(self._depths_of_code == depth_left_out, 0, OTHER_DEPTH)
-
-    @cached_property
-    def _depths_of_code(self) -> Cells:
-        """Return how deep each line is, or of an empty one the next that is not; -1 at the end."""
-        size = len(self.lines)
-        own = np.where(self._is_blank, size, np.arange(size))
-        following = np.minimum.accumulate(np.append(own, size)[::-1])[::-1]
-        return np.append(self._depths, -1)[following]
+        return few, np.arange(len(self.lines) + 1, dtype=np.int64) * LINE // 6
 
     def number(self, line: str) -> int:
         """The number of lines that are equal but for white space, -1 where there is none."""
@@ -127,7 +88,8 @@ class FileLines:
         return self._raw.get(line.rstrip(), -1)
 
     def alike(self, line: str, share: float) -> Cells:
-        """What it costs to have a line in place of each line of the file that is like it; a share
+        """Tell what it costs to have a line in place of each line of the file that is like it;
+        a share
         of that."""
         numbers = [self._words.get(word, -1) for word in set(_WORDS.findall(line))]
         is_shared = np.zeros(len(self._words) + 1, bool)
@@ -137,7 +99,7 @@ class FileLines:
         shared = np.bincount(held_by[is_shared[held_words]], minlength=len(counts))
         alike = 2.0 * shared / np.maximum(len(numbers) + counts, 1)
         held = (shared == np.minimum(len(numbers), counts)) & (shared > 1)
-        alike = np.where(held | self._begin_as(line), np.maximum(alike, ALIKE_IN_PART), alike)
+        alike = np.where(held | self._begin_as(line), np.maximum(alike, LEAST_ALIKE), alike)
         costs = np.where(alike >= LEAST_ALIKE, np.rint(share * CHANGED * (1.0 - alike)), NEVER)
         return costs.astype(np.int64)[self.raw_numbers]
 
@@ -163,7 +125,7 @@ class FileLines:
 
     @cached_property
     def _word_table(self) -> tuple[Cells, Cells, Cells]:
-        """Which words are held, each once in a line; the different line that holds each; and how
+        """Return the words held, each once in a line; the line that holds each; and how
         many each of those has."""
         words = np.fromiter(map(self._words.__getitem__, self._tokens), np.int64)
         is_end = words == 0
@@ -226,7 +188,7 @@ def line_costs(
             cost.instead = np.minimum(cost.instead, alike)
             if share == 1.0 and (key := assigned_name(hunk[number])):
                 lines = file.assigning(key)
-                cost.instead[lines] = np.minimum(cost.instead[lines], SAME_KEY)
+                cost.instead[lines] = np.minimum(cost.instead[lines], RUN)
     for number, line in anchors.items():
         if line >= 0:
             costs[number].pin(line)
@@ -238,7 +200,7 @@ def line_costs(
 
 
 class LineCosts:
-    """What a line of a snippet costs."""
+    """Return what a line of a snippet costs."""
 
     def __init__(self, file: FileLines, line: str) -> None:
         number = file.number(line)
@@ -246,26 +208,25 @@ class LineCosts:
         """In place of each line of the file."""
         self.is_known = number >= 0
         if self.is_known:
-            self.instead[file.numbers == number] = SPACING
+            self.instead[file.numbers == number] = LINE
             self.instead[file.raw_numbers == file.raw_number(line)] = 0
         self.is_added = False
         """The line is one of a new definition."""
-        self.is_exact = file.raw_number(line) >= 0
         self.is_weak = _WORD.search(line) is None
-        """Whether it is empty, or brackets alone, and stands all over the file."""
+        """Return whether it is empty, or brackets alone, and stands all over the file."""
         self.is_blank = not line.strip()
-        self.added = AGAIN if self.is_known else LINE
+        self.added = 2 * LINE if self.is_known else LINE
         """As a further line."""
         if self.is_weak:
-            self.added = BLANK if self.is_blank else SIGNS
+            self.added = BLANK if self.is_blank else LINE
         self.name = defined_name(line)
         self.is_changed = not (self.is_known or self.is_weak or self.name)
-        """Whether it can be a line of the file only if that is changed."""
+        """Return whether it can be a line of the file only if that is changed."""
         definitions = file.defining(self.name) if self.name else []
         self.is_new_definition = bool(self.name) and not definitions
         for at in definitions:
-            self.added = DEFINED_TWICE
-            self.instead[at] = min(self.instead[at], SAME_NAME)
+            self.added = WEAK
+            self.instead[at] = min(self.instead[at], RUN)
 
     def add_only(self) -> None:
         """Have the line stand for no line of the file."""
@@ -275,7 +236,7 @@ class LineCosts:
 
     def pin(self, line: int) -> None:
         """Have the line stand for ``line`` of the file and no other."""
-        cost = min(int(self.instead[line]), SAME_NAME)
+        cost = min(int(self.instead[line]), RUN)
         self.instead[:] = NEVER
         self.instead[line] = cost
         self.added = FAR

@@ -7,15 +7,14 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lsp_server.tasks.apply.anchors import anchors_of, in_file_order
+from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, shown_whole
 from lsp_server.tasks.apply.definitions import (
-    assigned_name,
     block_end,
-    defined_name,
     depth,
     is_import,
 )
 from lsp_server.tasks.apply.file_text import FileText, common, lines_of
+from lsp_server.tasks.apply.losses import ShownLines, header_loss, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
@@ -28,7 +27,6 @@ from lsp_server.tasks.apply.refusals import (
 )
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
-from lsp_server.text.line_diff import opcodes
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
@@ -38,8 +36,6 @@ MOST_CELLS, HUNK_LINES, MOST_HUNKS = 5_000_000, 4, 200
 """Pairs of lines of file and snippet that are compared; a hunk counts as some more lines."""
 LONGEST = 100_000
 """Characters of a line that snippets are compared with."""
-MOST_UNSEEN = 6
-"""Lines in a row that a snippet with place holders does not delete without showing them."""
 WHOLE_ENDS, WHOLE_SHARE = 3, 0.9
 """A snippet of a whole file has so many lines of both its ends, and that share of its lines."""
 
@@ -89,33 +85,11 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
             "the imports of the snippet stand in what it changes; send them there"
         )
     text = file.replaced(*zip(*changes, strict=True))
-    if parts.holders and not parts.gone:
-        _refuse_unseen(file.lines, lines_of(text), parts.lines)
+    if text == original and len(parts.hunks) > 1:
+        raise AmbiguousSnippet(
+            "the file has all lines of the snippet already; send those around what is to change"
+        )
     return Merge(text, "unchanged" if text == original else "exact")
-
-
-def _refuse_unseen(old: Sequence[str], new: Sequence[str], shown_lines: Sequence[str]) -> None:
-    """Raise AmbiguousSnippet if a merge deletes lines between two of which ``shown_lines`` are not
-    both, or ``MOST_UNSEEN`` in a row for nothing like as many: a place holder may stand for
-    them."""
-    seen = {line.strip() for line in shown_lines}
-    for kind, start, end, new_start, new_end in opcodes(old, new):
-        if kind == "equal":
-            continue
-        gone = sum(map(bool, map(str.strip, old[start:end])))
-        came = sum(map(bool, map(str.strip, new[new_start:new_end])))
-        around = () if came else (_first_word(old[:start][::-1]), _first_word(old[end:]))
-        is_unseen = gone > 0 and not seen.issuperset(filter(None, around))
-        if is_unseen or gone - 2 * came >= MOST_UNSEEN:
-            raise AmbiguousSnippet(
-                f"lines {start + 1} to {end} of the file ({shown(old[start:end])}) would go, and "
-                f"the snippet does not show them; {MORE_CONTEXT}"
-            )
-
-
-def _first_word(lines: Sequence[str]) -> str:
-    """Return the first of ``lines`` that has more than brackets, without its indentation."""
-    return next((line.strip() for line in lines if any(map(str.isalnum, line))), "")
 
 
 def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:
@@ -172,17 +146,48 @@ def chosen_reading(
 
     parsed = ParsedFile.of(lines, language)
     anchors = anchors_of(parts, lines)
+    wholes = shown_whole(parts, anchors)
     parts = in_file_order(parts, anchors, lines)
+    shown_lines = ShownLines(lines, wholes, {parts.lines[number].strip() for number in parts.gone})
+    beheading: list[Span] = []
+
+    def is_able(reading: WholeReading) -> bool:
+        if gone := header_loss(lines, reading.spans, reading.news):
+            beheading.append(gone)
+        return not gone and not parsed.breaks(reading.spans, reading.news)
+
     best, rivals = best_readings(
         lines,
         parts,
         anchors=anchors,
         is_whole=is_whole,
-        is_able=lambda one: not parsed.breaks(one.spans, one.news),
+        is_able=is_able,
     )
+    own = {line.strip() for line in lines}
+    more = [
+        line
+        for (start, end), new in zip(best.spans, best.news, strict=True)
+        for line in new
+        if line not in lines[start:end] and line.strip() in own and any(map(str.isalnum, line))
+    ]
+
+    def may_be(rival: WholeReading) -> bool:
+        gone = shown_lines.loss(rival.spans, rival.news, is_strict=False)
+        if not gone or more or best.doubted - rival.doubted:
+            return True
+        ends = (parts.open_top and not gone[0], parts.open_end and gone[1] == len(lines))
+        return bool(parts.holders) and any(ends)
+
     _refuse_loose(lines, parts, best)
-    if rivals:
+    if rivals := [rival for rival in rivals if may_be(rival)]:
         raise _several(lines, parts, [best, *rivals])
+    # What a reading that deletes a header leaves to another one may be meant to go with it.
+    gone = shown_lines.loss(best.spans, best.news, is_strict=True)
+    if gone := gone or (beheading[0] if more and beheading else None):
+        raise AmbiguousSnippet(
+            f"lines {gone[0] + 1} to {gone[1]} of the file ({shown(lines[slice(*gone)])}) would "
+            f"go, and the snippet does not show them; {MORE_CONTEXT}"
+        )
     if not best.is_indented:
         raise AmbiguousSnippet(
             "it is not clear how deep the snippet is to be indented; send it indented as the file"
@@ -213,7 +218,8 @@ def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
 
 
 def _spaces_of_a_tab(lines: Sequence[str], file: Sequence[str]) -> int:
-    """How many spaces the file has for a tab of the snippet, by the lines that both have; 0 where
+    """Tell how many spaces the file has for a tab of the snippet, by the lines that both have;
+    0 where
     they tell different ones, or none."""
     depths = {line.strip(): len(line) - len(line.lstrip()) for line in file}
     pairs = [(len(line) - len(line.lstrip("\t")), depths.get(line.strip(), 0)) for line in lines]
@@ -228,8 +234,8 @@ def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading)
         start, end = best.spans[number]
         is_top = not number and parts.open_top and not start
         is_end = number + 1 == len(parts.hunks) and parts.open_end and end == len(lines)
-        old = {_meant(line) for line in lines[start:end]} - {""}
-        is_held = any(_meant(line) in old for line in hunk.lines)
+        old = {meant(line) for line in lines[start:end]} - {""}
+        is_held = any(meant(line) in old for line in hunk.lines)
         is_outer = _depth_of(hunk.lines) <= _depth_of(lines)
         is_put_in = start == end and (is_top or is_end) and is_outer
         if not is_held and not is_put_in:
@@ -240,11 +246,6 @@ def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading)
 
 def _depth_of(lines: Sequence[str]) -> int:
     return min((depth(line) for line in lines if line.strip()), default=0)
-
-
-def _meant(line: str) -> str:
-    """Return what a line is about: what it defines or gives a value to, else all of it."""
-    return defined_name(line) or assigned_name(line) or line.strip()
 
 
 def _several(

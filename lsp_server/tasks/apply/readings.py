@@ -11,30 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from types import MappingProxyType
 
 from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
 from lsp_server.tasks.apply.anchors import Anchors
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth, opens_definition
-from lsp_server.tasks.apply.line_costs import FAR, FileLines
+from lsp_server.tasks.apply.definitions import defined_name, depth
+from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
 
 MARGIN = 60
 """A reading stands where every other one costs so much more (the units of ``alignment.py``)."""
-DOUBTFUL = 250
-"""How much more that has to be where the reading is doubted."""
-NEXT_TO_TOP = 100
-"""And where the snippet begins without a place holder, though it ends with one, and with no
-definition, and the other reading has it begin with the file."""
-LOSES_MORE = 100
-FEW_LINES = 2
-"""And where the file loses more lines than that by the reading, and does not by the other."""
-NOT_CHEAPEST = 60
-"""And where a reading that costs less than the best one cannot be meant."""
-ELSEWHERE = 40
-"""And where a hunk stands at another place in the other reading."""
 BLOCK = 2
 """So many lines that are repeated are a block, which is never meant."""
 NEAR = 20
@@ -43,7 +30,6 @@ SMALL = 400
 """Of so many pairs of lines every region of every hunk is looked at."""
 MOST_TRIED = 8
 """Of so many readings is asked whether they can be meant."""
-_IMPORT = re.compile(r"(?:from\s+\S+\s+)?import\s+(?P<names>[^#;]+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +44,9 @@ class WholeReading:
     doubted: frozenset[int]
     """The hunks that change nothing, or repeat what the file has."""
     repeats_block: bool
-    """Whether a hunk adds lines that stand in the file once, near by, and stay there."""
+    """Return whether a hunk adds lines that stand in the file once, near by, and stay there."""
     is_indented: bool
-    """Whether it is clear how deep the hunks are."""
+    """Return whether it is clear how deep the hunks are."""
 
 
 def best_readings(
@@ -83,20 +69,15 @@ def best_readings(
         {n - hunk.first: anchors[n] for n in range(hunk.first, hunk.end) if n in anchors}
         for hunk in snippet.hunks
     ]
-    closed = [
-        any(line >= 0 and not opens_definition(hunk[n]) for n, line in pins.items())
-        for hunk, pins in zip(hunks, own, strict=True)
-    ]
     aligner = SnippetAligner(
         FileLines(lines),
         hunks,
         open_top=snippet.open_top,
         open_end=snippet.open_end,
-        left_out=[snippet.depth_left_out(number) for number in range(len(hunks))],
         is_whole=is_whole,
         anchors=own,
         gone=gone,
-        within=2 * MARGIN + DOUBTFUL,
+        within=2 * MARGIN + LOST,
     )
     aligned = aligner.alignments()
     if anchors and aligned[0].cost >= FAR:
@@ -110,55 +91,36 @@ def best_readings(
             return False
         return True
 
-    most_cost = aligned[0].cost + 2 * MARGIN
-    cheapest = [reading for reading in aligned if reading.cost <= most_cost][:MOST_TRIED]
+    cheapest = [reading for reading in aligned if reading.cost <= aligned[0].cost + 2 * MARGIN][
+        :MOST_TRIED
+    ]
     wholes = (_whole(lines, hunks, gone, reading, counts) for reading in cheapest)
     best = next((reading for reading in wholes if can_be(reading)), None)
     best = best or _whole(lines, hunks, gone, aligned[0], counts)
     rivals: list[WholeReading] = []
-
-    @cache
-    def is_last_use(name: str) -> bool:
-        return _uses(name, lines) > 1 and _uses(name, best.lines) == 1
 
     lost = _lost(lines, hunks, best.spans)
     is_first = not unable
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
     for one in aligner.alignments(closely) if closely else aligned:
-        least = _lead(lines, snippet, best, one.regions, is_last_use)
-        other_lost = _lost(lines, hunks, one.regions)
-        if not is_whole and lost > other_lost + FEW_LINES:
-            least = max(least, MARGIN + LOSES_MORE)
-        least += 0 if is_first else NOT_CHEAPEST
+        least = _lead(lines, snippet, best, one.regions)
+        if not is_whole and lost > _lost(lines, hunks, one.regions) + BLOCK:
+            least = max(least, MARGIN + WEAK)
+        least += 0 if is_first else MARGIN
         if one.cost < best.cost or one.cost - best.cost >= (
-            MARGIN + DOUBTFUL if best.doubted else least
+            MARGIN + LOST if best.doubted else least
         ):
             continue
         rival = _whole(lines, hunks, gone, one, counts)
-        lead = MARGIN + DOUBTFUL if best.doubted - rival.doubted else least
+        lead = MARGIN + LOST if best.doubted - rival.doubted else least
         if rival.cost - best.cost >= lead or _code(rival.lines) == _code(best.lines):
             continue
         if len(unable) >= MOST_TRIED or can_be(rival):
             rivals.append(rival)
         if len(rivals) == MOST_TRIED:
             break
-    # Where a definition is shown whole, no other line of the file goes.
-    losses = {id(each): _lost(lines, hunks, each.spans) for each in (best, *rivals)}
-    mildest = min((best, *rivals), key=lambda each: losses[id(each)])
-    if losses[id(best)] - losses[id(mildest)] < BLOCK:
-        mildest = best
-    others = [each for each in (best, *rivals) if each is not mildest]
-    if not all(_is_anchored(mildest.spans, each.spans, closed) for each in others):
-        return best, rivals
-    return mildest, [each for each in others if losses[id(each)] <= losses[id(mildest)]]
-
-
-def _is_anchored(spans: Sequence[Span], regions: Sequence[Span], closed: Sequence[bool]) -> bool:
-    """Return whether all hunks that stand elsewhere in another reading show a definition whole."""
-    return all(
-        own for span, other, own in zip(spans, regions, closed, strict=True) if span != other
-    )
+    return best, rivals
 
 
 def _code(lines: Lines) -> list[str]:
@@ -223,41 +185,17 @@ def _near(lines: Lines, spans: Sequence[Span], number: int) -> Iterator[str]:
     return (line.strip() for line in near if line.strip())
 
 
-def _lead(
-    lines: Lines,
-    snippet: SnippetHunks,
-    best: WholeReading,
-    regions: Sequence[Span],
-    is_last_use: Callable[[str], bool],
-) -> int:
-    """Return how much more another reading has to cost."""
-    if _leaves_unused(lines, best, regions, is_last_use):
-        return MARGIN + DOUBTFUL
-    first = next(line for line in snippet.hunks[0].lines if line.strip())
-    is_beginning = snippet.open_top and not snippet.open_end and not defined_name(first)
-    if is_beginning and not regions[0][0] and best.spans[0][0]:
-        return MARGIN + NEXT_TO_TOP
-    # A snippet that says what it leaves out above, and nothing of what is below, may go to the end.
+def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequence[Span]) -> int:
+    """Tell how much more another reading has to cost. A snippet that says what it leaves out
+    above, and
+    nothing of what is below, may go to the end; the other way round, it may begin with the file."""
     is_ending = snippet.open_end and not snippet.open_top
     if is_ending and regions[-1][1] == len(lines) > best.spans[-1][1]:
-        return MARGIN + DOUBTFUL
-    pairs = zip(best.spans, regions, strict=True)
-    if any(own[1] < other[0] or other[1] < own[0] for own, other in pairs):
-        return MARGIN + ELSEWHERE
-    return MARGIN
-
-
-def _leaves_unused(
-    lines: Lines,
-    best: WholeReading,
-    regions: Sequence[Span],
-    is_last_use: Callable[[str], bool],
-) -> bool:
-    """Whether the best reading keeps a definition or an import of which it takes the last use, and
-    another reading takes that, too."""
-    taken = {n for start, end in regions for n in range(start, end)}
-    taken -= {n for start, end in best.spans for n in range(start, end)}
-    return any(map(is_last_use, {name for n in taken for name in _names(lines[n])} - {""}))
+        return MARGIN + LOST
+    first = next(line for line in snippet.hunks[0].lines if line.strip())
+    is_beginning = snippet.open_top and not snippet.open_end and not defined_name(first)
+    is_beginning &= not regions[0][0] and best.spans[0][0] > 0
+    return MARGIN + WEAK if is_beginning else MARGIN
 
 
 def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
@@ -265,26 +203,14 @@ def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
     lost = 0
     for (start, end), hunk in zip(regions, hunks, strict=True):
         old, new = (
-            Counter(filter(None, map(str.strip, part))) for part in (lines[start:end], hunk)
+            Counter(filter(None, map(str.strip, text))) for text in (lines[start:end], hunk)
         )
         lost += (old - new).total()
     return lost
 
 
-def _names(line: str) -> list[str]:
-    """Return what a line defines, imports or, at the left, gives a value to."""
-    if found := _IMPORT.match(line):
-        return re.findall(r"\w+", found["names"])
-    return [defined_name(line) or ("" if depth(line) else assigned_name(line))]
-
-
-def _uses(name: str, lines: Sequence[str]) -> int:
-    word = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
-    return sum(1 for line in lines if name in line and word.search(line))
-
-
 def repeats_definition(lines: Lines, reading: WholeReading, language: str | None) -> bool:
-    """Whether a definition stands more often in a reading than in the file, which has it: the same
+    """Tell whether a definition of the file stands more often in a reading than there: the same
     line in the same scope or, in Python, the same name without a decorator."""
     changes = [
         ([*filter(defined_name, lines[start:end])], [*filter(defined_name, new)])

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from lsp_server.tasks.apply.definitions import defined_name, depth, indentation
+from lsp_server.tasks.apply.definitions import defined_name, indentation
 from lsp_server.tasks.apply.line_marks import marked_lines
 from lsp_server.tasks.apply.place_holders import ELLIPSIS, OF_CODE, is_bare, is_marked, said
 
@@ -43,7 +43,8 @@ class Hunk(NamedTuple):
 
 
 class SnippetHunks(NamedTuple):
-    """What a snippet shows. ``lines``: all of it, without comments that say that a line stays."""
+    """Tell what a snippet shows. ``lines``: all of it, without comments that say that a line
+    stays."""
 
     lines: tuple[str, ...]
     hunks: tuple[Hunk, ...]
@@ -56,21 +57,11 @@ class SnippetHunks(NamedTuple):
     open_end: bool
     gone: frozenset[int] = frozenset()
     """The lines of the file that are to go: shown by ``-`` or by a comment that says so."""
-    is_moved: bool = False
-    """The hunks are in the file's order, which is not the snippet's."""
 
     def gone_of(self, number: int) -> frozenset[int]:
         """Return the lines of a hunk that are to go, from its first."""
         hunk = self.hunks[number]
         return frozenset(line - hunk.first for line in self.gone if hunk.first <= line < hunk.end)
-
-    def depth_left_out(self, number: int) -> int | None:
-        """Return how deep the place holder below a hunk is; None where there is none."""
-        if self.is_moved:
-            return None
-        hunk = self.hunks[number]
-        last = hunk.first + len(hunk.lines)
-        return depth(self.lines[last]) if last in self.holders else None
 
 
 def read_snippet(
@@ -150,7 +141,7 @@ def _is_code(
     language: str,
     instruction: str,
 ) -> bool:
-    """Whether dots on a line of their own are code: a body of Python, or one of several values."""
+    """Tell whether dots on a line of their own are code: a body of Python, or one of values."""
     if lines[number].strip() not in _DOTS:
         return False
     before = next((line.rstrip() for line in reversed(lines[:number]) if line.strip()), "")

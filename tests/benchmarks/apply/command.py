@@ -26,7 +26,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lsp_server.shared.errors import BenchError
-from lsp_server.tasks.apply import readings
+from lsp_server.tasks.apply import alignment, hunk_costs, line_costs, readings
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
@@ -53,12 +53,13 @@ MostAlike = Callable[[str, Sequence[str]], int | None]
 
 @dataclass(frozen=True)
 class CommitEdit:
-    """One file of a commit, before and after it."""
+    """One file of a commit, before and after it, and a snippet where the case has one."""
 
     number: int
     path: str
     before: str
     after: str
+    snippet: str = ""
 
     @property
     def language(self) -> str | None:
@@ -101,11 +102,13 @@ class AppliedEdits:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--cases", type=Path, required=True, help="commits, a JSON object a line")
+    parser.add_argument("--cases", type=Path, required=True, help="commits or aiXapply's cases")
     parser.add_argument("--maker", type=Path, help="a file with lazy(), another maker of snippets")
     parser.add_argument("--limit", type=int, help="so many commits, evenly spread")
     parser.add_argument("--wordings", default="all", help="names, by commas")
-    parser.add_argument("--parts", default="wordings,mutations,curve,peers", help="by commas")
+    parser.add_argument(
+        "--parts", default="wordings,mutations,curve,peers", help="by commas; also fit"
+    )
     parser.add_argument("--show-wrong", action="store_true", help="the numbers of wrong cases")
 
 
@@ -118,6 +121,8 @@ def run(args: argparse.Namespace) -> int:
         f"{len(edits)} edits that change something; Morph states {MORPH_TOKENS_PER_S} tokens/s"
     )
     parts = args.parts.split(",")
+    if any(edit.snippet for edit in edits):
+        console.print(_given(edits))
     if "wordings" in parts:
         console.print(_wordings(edits, wordings, args.show_wrong))
         if args.maker:
@@ -126,6 +131,8 @@ def run(args: argparse.Namespace) -> int:
         console.print(_mutations(edits))
     if "curve" in parts:
         console.print(_curve(edits))
+    if "fit" in parts:
+        console.print(_fit(edits))
     if "peers" in parts:
         console.print(_peers(edits))
     return 0
@@ -137,11 +144,61 @@ def _edits(file: Path, limit: int | None) -> list[CommitEdit]:
     except (OSError, ValueError) as error:
         raise BenchError(f"the commits cannot be read ({error}); name a file by --cases") from error
     edits = [
-        CommitEdit(number, row["path"], row["before"], row["after"])
+        edit
         for number, row in enumerate(rows)
-        if row["before"].split() != row["after"].split()
+        if (edit := _edit(number, row)).before.split() != edit.after.split()
     ]
     return edits if limit is None else edits[:: max(1, len(edits) // limit)][:limit]
+
+
+def _edit(number: int, row: dict[str, str]) -> CommitEdit:
+    """Return the edit of a row, by our fields or by aiXapply's, which has its own snippet."""
+    if "source_file" not in row:
+        return CommitEdit(number, row["path"], row["before"], row["after"])
+    path = row.get("path", row.get("file_path", ""))
+    texts = (row["source_file"], row["update_file"], row["update_snippet"])
+    return CommitEdit(number, path, *texts)
+
+
+def _given(edits: Sequence[CommitEdit]) -> Table:
+    """The snippets that the cases have themselves, by the endings of their files."""
+    table = _table("snippets of the cases", "files")
+    for ending in sorted({Path(edit.path).suffix for edit in edits if edit.snippet}):
+        tally = AppliedEdits()
+        for edit in edits:
+            if edit.snippet and Path(edit.path).suffix == ending:
+                tally.add(edit, _apply(edit, edit.snippet), [edit.after])
+        table.add_row(f"{ending} ({sum(tally.counts.values())})", *tally.row())
+    return table
+
+
+def _fit(edits: Sequence[CommitEdit]) -> Table:
+    """Exact and wrong answers with each of the numbers of costs a third lower or higher."""
+    table = Table("number", "value", *(f"{n} lines of context" for n in CONTEXTS), title="fit")
+    modules = (line_costs, hunk_costs, alignment, readings)
+    names = ("LINE", "RUN", "WEAK", "LOST", "CHANGED", "CHANGED_INSIDE", "LEAST_ALIKE", "MARGIN")
+    for name in names:
+        holders = [module for module in modules if hasattr(module, name)]
+        own = getattr(holders[-1], name)
+        for share in (2 / 3, 1, 4 / 3):
+            value = round(own * share, 2 if own < 1 else None)
+            try:
+                for module in holders:
+                    setattr(module, name, value)
+                row = [" / ".join(_applied(edits, n).row()[:3:2]) for n in CONTEXTS]
+            finally:
+                for module in holders:
+                    setattr(module, name, own)
+            table.add_row(name, f"{value}{' (used)' if value == own else ''}", *row)
+    return table
+
+
+def _applied(edits: Sequence[CommitEdit], context: int) -> AppliedEdits:
+    tally = AppliedEdits()
+    for edit in edits:
+        given = snippet_of(edit.before, edit.after, "existing", context=context, ends=True)
+        tally.add(edit, _apply(edit, given), [edit.after])
+    return tally
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -231,13 +288,7 @@ def _curve(edits: Sequence[CommitEdit]) -> Table:
             readings.MARGIN = margin
             cells = []
             for context in CONTEXTS:
-                tally = AppliedEdits()
-                for edit in edits:
-                    given = snippet_of(
-                        edit.before, edit.after, "existing", context=context, ends=True
-                    )
-                    tally.add(edit, _apply(edit, given), [edit.after])
-                exact, _, wrong, *_ = tally.row()
+                exact, _, wrong, *_ = _applied(edits, context).row()
                 cells.append(f"{exact} / {wrong}")
             table.add_row(f"{margin}{' (used)' if margin == own else ''}", *cells)
     finally:

@@ -95,3 +95,51 @@ def test_a_reading_that_loses_many_lines_has_to_be_far_ahead() -> None:
     )
     with pytest.raises(AmbiguousSnippet, match="several places"):
         apply_snippet(file, snippet, "python")
+
+
+OPTIONS = """\
+@app.option(
+    "--one",
+    flag=True,
+)
+@app.option(
+    "--two",
+    flag=True,
+)
+def run(one, two):
+    return one or two
+
+
+def stop():
+    for each in running():
+        each.close()
+        each.wait()
+        each.forget()
+        each.log("closed")
+        each.log("gone")
+    return None
+"""
+
+
+def test_a_block_beside_one_like_it_and_the_header_of_a_block_are_not_deleted_unseen() -> None:
+    holder = "# ... existing code ...\n"
+    beside = ')\n@app.option(\n    "--three",\n    flag=True,\n)\ndef run(one, two, three):\n'
+    with pytest.raises(AmbiguousSnippet, match="go, and the snippet does not show them"):
+        apply_snippet(OPTIONS, f"{holder}{beside}    {holder}", "python")
+    beheaded = "def run(one, two):\n    return one or two\n        each.close()\n"
+    with pytest.raises(AmbiguousSnippet):
+        apply_snippet(OPTIONS, f"{holder}{beheaded}{holder}", "python")
+
+
+def test_a_definition_that_is_shown_whole_may_lose_many_lines() -> None:
+    holder = "# ... existing code ...\n"
+    stop = "def stop():\n    close_all(running())\n    return None\n"
+    text = apply_snippet(OPTIONS, f"{holder}{stop}", "python").text
+    assert text == OPTIONS[: OPTIONS.index("def stop")] + stop
+
+
+def test_a_snippet_of_several_hunks_that_changes_nothing_is_refused() -> None:
+    holder = "# ... existing code ...\n"
+    snippet = f"def run(one, two):\n    {holder}def stop():\n    {holder}"
+    with pytest.raises(AmbiguousSnippet, match="has all lines of the snippet already"):
+        apply_snippet(OPTIONS, snippet, "python")
