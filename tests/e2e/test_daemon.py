@@ -196,9 +196,13 @@ def switched_off(environment: dict[str, str], folder: Path) -> Driver:
     return driver
 
 
+STATUS = "redraft/status"
+
+
 def lose_the_daemon(environment: dict[str, str], driver: Driver, uri: str, rounds: int) -> None:
     """Kill the daemon while somebody types: nothing typed is lost, everything is answered."""
     driver.open(uri, "")
+    document = {"textDocument": {"uri": uri}}
     pids = set()
     for number in range(rounds):
         driver.insert(uri, 2 + 2 * number, 0, 0, "before\n")
@@ -207,12 +211,14 @@ def lose_the_daemon(environment: dict[str, str], driver: Driver, uri: str, round
         pids.add(pid)
         os.kill(pid, signal.SIGKILL)
         driver.insert(uri, 3 + 2 * number, 0, 0, "after\n")
-        asked = [driver.start("redraft/status", {"textDocument": {"uri": uri}}) for _ in range(3)]
+        asked = [driver.start(STATUS, document) for _ in range(3)]
         for one in asked:
             answer = driver.answer(one, 60)
             assert "result" in answer or answer["error"]["code"] == -32801
         wait_until(lambda: daemon_status(environment).get("pid") not in (None, *pids), 90)
-        told = driver.request("redraft/status", {"textDocument": {"uri": uri}}, 90)
+        # The front may still be on its way to the new daemon.
+        wait_until(lambda: "result" in driver.answer(driver.start(STATUS, document), 90), 90)
+        told = driver.request(STATUS, document, 90)
         assert "not open" not in told["reason"]
         assert driver.process.poll() is None
 
