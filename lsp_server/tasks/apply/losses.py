@@ -119,15 +119,17 @@ class ShownLines(NamedTuple):
         return closes_block(below) and all(depth(self.lines[n]) > depth(below) for n in lost)
 
     def _is_changed(self, lost: Sequence[int], came: Lines, is_strict: bool) -> bool:
-        """Return whether lost lines have others in their place that are like them, in order."""
+        """Return whether lost lines have others in their place that are like them, in order. Of
+        a definition none with another name is."""
         left = [line for line in came if _WORD.search(line)]
-        pairs = 0
-        for line in (self.lines[n] for n in lost):
+        texts, pairs = [self.lines[n] for n in lost], 0
+        for line in texts:
             pair = next((n for n, other in enumerate(left) if _is_like(line, other)), None)
             if pair is not None:
                 pairs += 1
                 del left[: pair + 1]
-        return pairs == len(lost) if is_strict else pairs > 0
+        names, new_names = ({*map(defined_name, lines)} for lines in (texts, came))
+        return pairs == len(lost) if is_strict else pairs > 0 and names <= new_names | {""}
 
 
 def _is_like(line: str, other: str) -> bool:

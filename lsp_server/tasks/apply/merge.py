@@ -156,13 +156,7 @@ def chosen_reading(
             beheading.append(gone)
         return not gone and not parsed.breaks(reading.spans, reading.news)
 
-    best, rivals = best_readings(
-        lines,
-        parts,
-        anchors=anchors,
-        is_whole=is_whole,
-        is_able=is_able,
-    )
+    best, rivals = best_readings(lines, parts, anchors=anchors, is_whole=is_whole, is_able=is_able)
     own = {line.strip() for line in lines}
     more = [
         line

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from small_model import ADAPTIVE_TOKENS, SMALL_MODEL
 from steady_costs import DTYPE, THREADS, hold_costs, keep_costs
 
@@ -26,7 +27,8 @@ class Stack:
 CURSORS = [CODE.index("\n\n    def pop"), len(CODE) - 1]
 
 
-def test_adaptive_tokens_save_forwards(tmp_path: Path) -> None:
+def test_adaptive_tokens_save_forwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     model = tmp_path / "model"
     shutil.copytree(SMALL_MODEL, model)
     shutil.copy(ADAPTIVE_TOKENS, model / FILE)

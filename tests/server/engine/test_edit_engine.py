@@ -24,11 +24,13 @@ def test_drafts_change_nothing_but_the_number_of_forwards(service):
     assert drafted.sources["original"] > 0
 
 
-def test_edits_are_plain_until_what_drafts_them_is_compiled(service, monkeypatch):
+def test_edits_are_looked_up_until_what_drafts_them_is_compiled(service, monkeypatch):
     plain = service.write(replace(JOB, plain=True))
     monkeypatch.setattr(service.model, "edits_behind", SimpleNamespace(is_over=False))
     meanwhile = service.write(JOB)
-    assert (meanwhile.text, meanwhile.forwards) == (plain.text, plain.forwards)
+    assert "original" not in meanwhile.sources
+    assert meanwhile.text == plain.text
+    assert meanwhile.forwards < plain.forwards
     monkeypatch.setattr(service.model, "edits_behind", SimpleNamespace(is_over=True))
     assert service.write(JOB).forwards < plain.forwards
 
