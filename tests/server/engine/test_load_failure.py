@@ -44,7 +44,7 @@ def test_what_may_pass_is_tried_again_after_a_while(
 ) -> None:
     failure = failure_of(sound(tmp_path / "model"), lasting=False)
     assert failure.holds
-    monkeypatch.setattr(load_failure.time, "monotonic", lambda: failure.since + RETRY_S)
+    monkeypatch.setattr(load_failure.time, "monotonic", lambda: failure.since + RETRY_S + 1)
     assert not failure.holds
 
 
