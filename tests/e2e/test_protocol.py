@@ -172,7 +172,8 @@ def test_edits_of_an_unknown_document_do_not_stop_completion(
 
 
 def test_notebook_cells_see_the_cells_above(connect: Connect, workspace: Path) -> None:
-    driver = connect()
+    patient = {"settings": {"completion": {"timeoutMs": 60_000}}}
+    driver = connect(initializationOptions=patient)
     notebook = (workspace / "book.ipynb").as_uri()
     cells = [f"vscode-notebook-cell:{notebook.removeprefix('file://')}#{n}" for n in range(2)]
     texts = ["class Rectangle:\n    def perimeter_of_all(self):\n        return 2\n",
