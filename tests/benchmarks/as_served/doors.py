@@ -209,7 +209,7 @@ class ServerDoor(Door):
             if "event: error" in answer:
                 return None
             raise BenchError(f"the server answered {status} {answer[-300:]}")
-        cost = json.loads(answer.rpartition("data: ")[2])
+        cost = json.loads(answer.rpartition("\ndata: ")[2])
         return TimedText(
             *(cost["text"], cost["tokens"], cost["forwards"], cost["batched_rows"]),
             *(seconds - cost["prefill_seconds"], first_s),
