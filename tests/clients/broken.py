@@ -142,7 +142,7 @@ SET_UPS: dict[str, tuple[SetUp, str]] = {
     "another server": (_server(_answering(404)), "no model that"),
     "a server that fails": (_server(_answering(503)), "fails .503"),
     "no address": (_server("127.0.0.1:80"), "not an http"),
-    "a link to nothing": (_link, "no model at|cannot be opened"),
+    "a link to nothing": (_link, "is a link to"),
     "a full disk": (_full, "No space left|compiling|loading"),
 }
 """How it is broken, and what stands on the screen then."""
