@@ -19,14 +19,17 @@ import httpx2
 from small_model import SMALL_MODEL
 
 ROOT = Path(__file__).resolve().parents[4]
-CONVERSATION = """{%- if tools %}{{ tools | tojson }}{% endif -%}
-{%- for message in messages -%}
+TOOLS_OF_TEMPLATE = "{%- if tools %}{{ tools | tojson }}{% endif -%}\n"
+CONVERSATION = (
+    TOOLS_OF_TEMPLATE
+    + """{%- for message in messages -%}
 {%- if message.role not in ('system', 'user', 'assistant') -%}
 {{ raise_exception('an unknown role') }}
 {%- endif -%}
 # {{ message.role }}: {{ message.content }}
 {% endfor -%}
 """
+)
 IS_EDIT = r"'The code to edit:\n' in (messages[-1]['content'] or '')"
 CHAT_TEMPLATE = (
     "{%- if " + IS_EDIT + " -%}" + (SMALL_MODEL / "chat_template.jinja").read_text("utf-8")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import openai
 import pytest
 from openai import OpenAI
-from served import KEY, OTHER_KEY, Served
+from served import CHAT_TEMPLATE, KEY, OTHER_KEY, TOOLS_OF_TEMPLATE, Served, chat_model, serving
 
 PROMPT = "def read_lines(path):\n    with open(path) as file:\n        return"
 CODE = "def total(values):\n    result = 0\n    for value in values:\n        result += value\n"
@@ -141,6 +144,27 @@ def test_a_chat_streams_with_logprobs(client: OpenAI) -> None:
     ]
     assert "".join(tokens) == text
     assert chunks[-1].choices[0].finish_reason in ("stop", "length")
+
+
+def test_what_a_tool_answered_is_told_in_words_where_a_template_knows_no_tools(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    template = chat_model(folder) / "chat_template.jinja"
+    template.write_text(CHAT_TEMPLATE.replace(TOOLS_OF_TEMPLATE, ""), encoding="utf-8")
+    called: Any = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: Any = [
+        {"role": "assistant", "content": None, "tool_calls": [called]},
+        {"role": "tool", "content": "x", "tool_call_id": "1"},
+    ]
+    with serving(tmp_path, folder) as server:
+        client = OpenAI(base_url=f"{server.url}/v1", api_key=KEY, max_retries=0)
+        raw = client.chat.completions.with_raw_response.create(
+            model="any", messages=messages, tools=[{"type": "function", "function": {"name": "f"}}]
+        )
+    assert "left out" in raw.headers["x-redraft-tools"]
+    assert raw.parse().choices[0].message.content is not None
 
 
 @pytest.mark.parametrize("stream", [False, True])
