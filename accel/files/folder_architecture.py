@@ -7,7 +7,6 @@ weights. Loads neither torch nor a compiler.
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from accel.files.decoder_tensors import (
 from accel.files.end_tokens import named_ends
 from accel.files.folder_hybrid import KINDS, read_hybrid, text_config, text_name
 from accel.files.hybrid import Hybrid, turned_frequencies
-from accel.files.rope import rope_frequencies
+from accel.files.rope import rope_frequencies, scaled_frequencies
 from accel.files.safetensors import WeightsEntry, read_header, shards_of
 
 DTYPES = ("BF16", "F16", "F32")
@@ -141,7 +140,7 @@ def _architecture(folder: Path, config: dict[str, Any], *, is_hybrid: bool) -> F
         hybrid=hybrid,
         frequencies=_hybrid_frequencies(config, head_dim, hybrid)
         if hybrid
-        else _frequencies(config, head_dim),
+        else scaled_frequencies(config, head_dim),
         end_tokens=_end_tokens(folder, config),
         tensors=tensors,
     )
@@ -165,38 +164,6 @@ def _hybrid_frequencies(
     rope = config.get("rope_parameters") or {}
     theta = rope.get("rope_theta", config.get("rope_theta", 10_000.0))
     return turned_frequencies(rope_frequencies(theta, hybrid.rotary_dim), head_dim)
-
-
-def _frequencies(config: dict[str, Any], head_dim: int) -> NDArray[np.float32]:
-    """Plain ones, or divided as Llama 3 does or all alike (Chen et al. 2023). Raises ValueError for
-    others."""
-    scaling = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    theta = scaling.get("rope_theta", config.get("rope_theta", 10_000.0))
-    if "partial_rotary_factor" in scaling or "partial_rotary_factor" in config:
-        raise ValueError("a part of each head is turned")
-    plain = rope_frequencies(theta, head_dim)
-    kind = scaling.get("rope_type", scaling.get("type", "default"))
-    if kind == "default":
-        return plain
-    if kind == "linear":
-        return plain / np.float32(scaling["factor"])
-    if kind != "llama3":
-        raise ValueError(f"positions are scaled by {kind}")
-    return _by_wavelength(plain, scaling)
-
-
-def _by_wavelength(plain: NDArray[np.float32], scaling: dict[str, Any]) -> NDArray[np.float32]:
-    """Llama 3.1's frequencies: those that turn rarely in the original context are divided by
-    ``factor``, those that turn often stay, with a ramp in between. (Source:
-    ``_compute_llama3_parameters`` in transformers.)"""
-    factor, original = scaling["factor"], scaling["original_max_position_embeddings"]
-    low, high = scaling["low_freq_factor"], scaling["high_freq_factor"]
-    turns = original * plain.astype(np.float64) / (2 * math.pi)
-    share = ((turns - low) / (high - low)).clip(0, 1)
-    frequencies: NDArray[np.float32] = (plain * share + plain / factor * (1 - share)).astype(
-        np.float32
-    )
-    return frequencies
 
 
 def _end_tokens(folder: Path, config: dict[str, Any]) -> frozenset[int]:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -30,6 +29,7 @@ from lsp_server.editor.requests.edits import (
     workspace_edit,
 )
 from lsp_server.editor.requests.next_edits import run_next_edit_command
+from lsp_server.editor.snooze import pause, snooze
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.choices import PURPOSES, field_of, write_choice
 from lsp_server.shared.errors import EditRefused, RedraftError
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from lsp_server.editor.server import RedraftServer
 
 STREAM_EVERY_S = 0.05
-LONGEST_SNOOZE_MINUTES = 24 * 60
 
 
 async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
@@ -48,11 +47,13 @@ async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> 
     if params.command == "redraft.status":
         return status_message(ls.condition())
     if params.command == "redraft.reindex":
-        return _reindex(ls)
+        for folder in ls.folders.paths:
+            ls.hub.indexer.reindex(folder)
+        return None
     if params.command in ("redraft.pause", "redraft.resume"):
-        return _pause(ls, "by command" if params.command == "redraft.pause" else "")
+        return pause(ls, "by command" if params.command == "redraft.pause" else "")
     if params.command == SNOOZE:
-        return _snooze(ls, first)
+        return snooze(ls, first)
     if params.command == "redraft.runEdit":
         return await _run_edit(ls, first, params.work_done_token)
     if params.command == "redraft.accepted":
@@ -110,30 +111,6 @@ def _allow(ls: RedraftServer, argument: dict[str, Any], allowed: bool) -> dict[s
     ls.hub.allow(uri, allowed)
     document = ls.documents.find(uri)
     return {"reason": ls.secrets.withheld_reason(document) if document is not None else ""}
-
-
-def _reindex(ls: RedraftServer) -> None:
-    for folder in ls.folders.paths:
-        ls.hub.indexer.reindex(folder)
-
-
-def _pause(ls: RedraftServer, paused: str) -> None:
-    if ls.snooze is not None:
-        ls.snooze.cancel()
-    ls.paused = paused
-    if paused:
-        ls.completion.close_all()
-    ls.status.changed()
-
-
-def _snooze(ls: RedraftServer, argument: dict[str, Any]) -> None:
-    """Run ``redraft.snooze`` with ``{minutes}``: no suggestion until they are over."""
-    minutes = argument.get("minutes")
-    if not isinstance(minutes, int | float) or not 0 < minutes <= LONGEST_SNOOZE_MINUTES:
-        raise RedraftError(f"{SNOOZE} needs the minutes, at most {LONGEST_SNOOZE_MINUTES:,}")
-    end = datetime.now() + timedelta(minutes=minutes)
-    _pause(ls, f"until {end:%H:%M}")
-    ls.snooze = asyncio.get_running_loop().call_later(minutes * 60, _pause, ls, "")
 
 
 async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> dict[str, Any]:

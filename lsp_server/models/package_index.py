@@ -19,10 +19,10 @@ from urllib.parse import urljoin, urlsplit
 
 from platformdirs import site_config_path, user_config_path
 
+from lsp_server.models.file_digest import sha256_of
 from lsp_server.models.http_download import download, prepare_hub, try_again
 from lsp_server.models.manifest import PackageSource
 from lsp_server.models.progress import Report
-from lsp_server.models.sha256 import sha256_of
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.network import first_line, network_remedy, use_certificates, without_password
 from operating_system.system import is_windows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from accel.native.levels import use_level
 from accel.native.machine_code import use_cache
-from lsp_server.commands.cli.commands import Command, run_command
+from lsp_server.commands.cli.argument_parser import Command, run_command
 
 PROGRAM = "python -m tests.benchmarks"
 COMMANDS: dict[str, Command] = {

@@ -16,7 +16,7 @@ from lsp_server.shared.contract.jobs import (
     PREFETCH,
 )
 from lsp_server.shared.settings import Settings, read_settings
-from lsp_server.tasks.completion.gate import THRESHOLDS
+from lsp_server.tasks.completion.confidence_gate import THRESHOLDS
 
 PREFIX = "import os\n\n\ndef f(path):\n    return os."
 SUFFIX = "\n\n\nprint(f('.'))\n"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lsp_server.commands.cli.commands import COMMANDS
+from lsp_server.commands.cli.argument_parser import COMMANDS
 from release.resolving import promised_pythons
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -133,7 +133,7 @@ def _deploy(args: argparse.Namespace, options: DeployOptions) -> int:
     from ray import serve
     from ray.exceptions import RayError
 
-    from lsp_server.team.http_server.limits import KEEP_ALIVE_S
+    from lsp_server.team.http_server.rate_limits import KEEP_ALIVE_S
     from lsp_server.team.ray_serve.application import application
 
     is_own = args.address is None

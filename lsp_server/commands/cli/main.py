@@ -12,7 +12,7 @@ def main(argv: list[str] | None = None) -> int:
         argv = sys.argv[1:]
         become_isolated("lsp_server", argv)
     try:
-        from lsp_server.commands.cli.commands import run_command
+        from lsp_server.commands.cli.argument_parser import run_command
 
         return run_command(argv)
     except KeyboardInterrupt:

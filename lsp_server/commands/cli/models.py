@@ -38,9 +38,9 @@ from lsp_server.models.choices import (
 from lsp_server.models.document import WORDS, chosen_models, model_facts, models_document
 from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
 from lsp_server.models.fetching import file_here
+from lsp_server.models.file_digest import sha256_of
 from lsp_server.models.hub_files import find_in_hub, names_a_repository
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
-from lsp_server.models.sha256 import sha256_of
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import in_one_line, say
 from operating_system.machine import free_bytes

@@ -78,8 +78,8 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.shared.processes.log import start_log
     from lsp_server.team.http_server.application import app
     from lsp_server.team.http_server.keys import Keys
-    from lsp_server.team.http_server.limits import RequestLimits
     from lsp_server.team.http_server.metrics import Metrics, admin_app
+    from lsp_server.team.http_server.rate_limits import RequestLimits
     from lsp_server.team.http_server.served_engine import watch
     from lsp_server.team.http_server.serving import Listening, serve
 

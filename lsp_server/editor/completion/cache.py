@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.tasks.completion.gate import LikelyPiece, gated, is_inside, rest_of
+from lsp_server.tasks.completion.confidence_gate import LikelyPiece, gated, is_inside, rest_of
 
 LOOKBACK = 128
 """Typed characters between where a suggestion was made and the cursor."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from lsp_server.editor.completion.repetition import is_echo, without_loop
-from lsp_server.editor.completion.surroundings import SURROUNDING_CHARACTERS, Surroundings
+from lsp_server.editor.completion.unmatched_brackets import SURROUNDING_CHARACTERS, Surroundings
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.documents.invisible_characters import first_hidden
 from lsp_server.text.syntax.incremental_brackets import IncrementalBrackets

@@ -16,18 +16,18 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
-from lsp_server.editor.completion.cache import SuggestionCache
-from lsp_server.editor.completion.document_brackets import DocumentBrackets
-from lsp_server.editor.completion.postfilter import shown_text
-from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
-from lsp_server.editor.completion.running import Running
-from lsp_server.editor.completion.unasked import (
+from lsp_server.editor.completion.automatic_trigger import (
     IN_PROSE,
     NOTHING_MISSING,
     is_place,
     is_prose,
     offered,
 )
+from lsp_server.editor.completion.bracket_cache import DocumentBrackets
+from lsp_server.editor.completion.cache import SuggestionCache
+from lsp_server.editor.completion.postfilter import shown_text
+from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
+from lsp_server.editor.completion.running import Running
 from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface
@@ -43,7 +43,7 @@ from lsp_server.shared.errors import EngineUnavailable, RedraftError
 from lsp_server.shared.power import saving_reason
 from lsp_server.shared.processes.log import redacted
 from lsp_server.shared.settings import Settings
-from lsp_server.tasks.completion.gate import (
+from lsp_server.tasks.completion.confidence_gate import (
     LikelyPiece,
     aligned,
     gated,

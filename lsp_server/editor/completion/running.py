@@ -8,7 +8,7 @@ from collections.abc import Callable
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.jobs import JobResult, Span
-from lsp_server.tasks.completion.gate import LikelyPiece, pieces_of
+from lsp_server.tasks.completion.confidence_gate import LikelyPiece, pieces_of
 
 
 class Running:

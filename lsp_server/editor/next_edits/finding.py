@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lsp_server.editor.next_edits.examples import same_change
+from lsp_server.editor.next_edits.edits_by_example import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, aliased, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
 from lsp_server.editor.next_edits.parameters import (

@@ -21,6 +21,7 @@ from pygls.uris import to_fs_path
 
 from lsp_server.editor.editing.region import TrackedRegion
 from lsp_server.editor.in_flight import InFlight
+from lsp_server.editor.next_edits.accepted_renames import TakenPlaces
 from lsp_server.editor.next_edits.finding import (
     LARGEST_TEXT,
     Elsewhere,
@@ -34,7 +35,6 @@ from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, 
 from lsp_server.editor.next_edits.notebook_text import NotebookText
 from lsp_server.editor.next_edits.renames import rename_by
 from lsp_server.editor.next_edits.suggestion import Suggestion
-from lsp_server.editor.next_edits.taken_places import TakenPlaces
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH
 from lsp_server.shared.errors import WorkTakesTooLong

@@ -12,7 +12,7 @@ from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, EditJ
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.function_process import FunctionProcess
-from lsp_server.text.fitting import fitting_snippets
+from lsp_server.text.byte_budget import fitting_snippets
 
 logger = logging.getLogger(__name__)
 

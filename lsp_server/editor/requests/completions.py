@@ -10,7 +10,7 @@ from lsprotocol import types
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.shared.settings import folder_enabled, language_enabled
-from lsp_server.tasks.completion.gate import THRESHOLDS
+from lsp_server.tasks.completion.confidence_gate import THRESHOLDS
 from lsp_server.text.documents.document import (
     Document,
     Encoding,

@@ -29,11 +29,11 @@ from lsp_server.team.http_server.errors import (
 from lsp_server.team.http_server.guard import HEALTH, Guard
 from lsp_server.team.http_server.infill import infill_routes
 from lsp_server.team.http_server.keys import Keys
-from lsp_server.team.http_server.limits import RequestLimits, UsageByKey
 from lsp_server.team.http_server.metrics import Metered, Metrics
 from lsp_server.team.http_server.model_names import model_routes
 from lsp_server.team.http_server.ollama import ollama_routes
 from lsp_server.team.http_server.openai_completions import completion_routes
+from lsp_server.team.http_server.rate_limits import RequestLimits, UsageByKey
 from lsp_server.team.http_server.responses import responses_routes
 from lsp_server.team.http_server.served_engine import until_loaded
 

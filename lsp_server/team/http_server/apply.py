@@ -34,10 +34,10 @@ from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Flag
 from lsp_server.team.http_server.generation import data, owned
-from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.openai_completions import DONE
+from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.http_server.streaming import EVENT_HEADERS, answered
 from lsp_server.team.http_server.usage import usage
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Body, read_fields
-from lsp_server.team.http_server.limits import RequestLimits
+from lsp_server.team.http_server.rate_limits import RequestLimits
 
 READ_S = 30.0
 """A body that takes longer to arrive is given up."""

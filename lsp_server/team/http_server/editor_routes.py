@@ -27,8 +27,8 @@ from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text,
 from lsp_server.team.http_server.errors import RequestRefused, invalid, not_found
 from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation_fields import fair_priority
-from lsp_server.team.http_server.limits import PATIENCE_S, RequestLimits
 from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.rate_limits import PATIENCE_S, RequestLimits
 from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
 
 NO_REPOSITORIES = (

@@ -21,8 +21,8 @@ from lsp_server.shared.contract.jobs import EditJob, GenerateJob, JobResult, Spa
 from lsp_server.team.http_server.answer_text import AnswerPiece, AnswerText
 from lsp_server.team.http_server.errors import RequestRefused
 from lsp_server.team.http_server.generation_fields import priority_of
-from lsp_server.team.http_server.limits import PATIENCE_S
 from lsp_server.team.http_server.metrics import note_result
+from lsp_server.team.http_server.rate_limits import PATIENCE_S
 from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
 
 WritingJob = TypeVar("WritingJob", bound=EditJob | GenerateJob)

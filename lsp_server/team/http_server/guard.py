@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from lsp_server.team.http_server.errors import RequestRefused
 from lsp_server.team.http_server.keys import MOST_KEY_CHARACTERS, Keys
-from lsp_server.team.http_server.limits import UsageByKey
+from lsp_server.team.http_server.rate_limits import UsageByKey
 
 _SLASHES = re.compile("/{2,}")
 _WITHOUT_VERSION = re.compile("/((chat/)?completions|responses|apply|models(/.*)?)")

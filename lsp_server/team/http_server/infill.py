@@ -26,8 +26,8 @@ from lsp_server.team.http_server.generation import (
     owned,
 )
 from lsp_server.team.http_server.generation_fields import GenerationFields, batch_of
-from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.http_server.streaming import answered
 
 DEFAULT_TOKENS = 128

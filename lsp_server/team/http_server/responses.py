@@ -20,8 +20,8 @@ from lsp_server.team.http_server.chat import ChatFields
 from lsp_server.team.http_server.errors import RequestRefused, invalid
 from lsp_server.team.http_server.fields import Flag, read_fields
 from lsp_server.team.http_server.generation import GenerationEvents, generation_response, owned
-from lsp_server.team.http_server.limits import RequestLimits
 from lsp_server.team.http_server.model_names import model_name
+from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.http_server.streaming import event
 from lsp_server.team.http_server.tool_calls import ToolCall
 from lsp_server.team.http_server.usage import finish_reason, usage

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from lsp_server.shared.printable import say
-from lsp_server.team.http_server.limits import KEEP_ALIVE_S
+from lsp_server.team.http_server.rate_limits import KEEP_ALIVE_S
 
 DRAIN_S = 30
 """Requests under way when the end is asked for may take so long."""

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 from lsp_server.engine.client import EngineClient
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys
-from lsp_server.team.http_server.limits import RequestLimits
+from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.ray_serve.connection import ReplicasConnection
 from lsp_server.team.ray_serve.options import DeployOptions
 from lsp_server.team.ray_serve.replica import EngineReplica

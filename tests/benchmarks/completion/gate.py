@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from accel.execution.forwards import told
 from lsp_server.commands.cli.output import add_json_argument, write_json
+from lsp_server.editor.completion.automatic_trigger import is_place, offered
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.provider import SINGLE_LINE_TOKENS
-from lsp_server.editor.completion.unasked import is_place, offered
 from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import BenchError
 from lsp_server.shared.settings import CompletionSettings
-from lsp_server.tasks.completion.gate import (
+from lsp_server.tasks.completion.confidence_gate import (
     LINES,
     THRESHOLDS,
     UNITS,

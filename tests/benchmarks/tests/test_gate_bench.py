@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.tasks.completion.gate import BetaCalibration, LikelyPiece
+from lsp_server.tasks.completion.confidence_gate import BetaCalibration, LikelyPiece
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.completion.gate import (
     JudgedUnit,

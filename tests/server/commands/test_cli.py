@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lsp_server.commands.cli import complete as complete_command
-from lsp_server.commands.cli.commands import COMMANDS, Command
+from lsp_server.commands.cli.argument_parser import COMMANDS, Command
 from lsp_server.commands.cli.main import main
 
 
@@ -156,10 +156,10 @@ def test_a_command_that_is_stopped_while_modules_are_loaded_ends_in_silence(
 ) -> None:
     class Stopped:
         def find_spec(self, name: str, *_: object) -> None:
-            if name == "lsp_server.commands.cli.commands":
+            if name == "lsp_server.commands.cli.argument_parser":
                 raise KeyboardInterrupt
 
-    monkeypatch.delitem(sys.modules, "lsp_server.commands.cli.commands")
+    monkeypatch.delitem(sys.modules, "lsp_server.commands.cli.argument_parser")
     monkeypatch.setattr(sys, "meta_path", [Stopped(), *sys.meta_path])
     assert main(["models"]) == 130
     assert capsys.readouterr().err == ""

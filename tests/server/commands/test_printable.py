@@ -18,7 +18,7 @@ from gguf_models import gguf_metadata, gguf_tensors, random_module, vocabulary_m
 from gguf_writer import write_gguf
 from hub_stand_in import Repository, served_repository
 
-from lsp_server.commands.cli.commands import run_command
+from lsp_server.commands.cli.argument_parser import run_command
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.models.manifest import read_manifest
 from lsp_server.shared.printable import in_one_line, printable, say

@@ -20,7 +20,7 @@ from small_model import choose_small_model
 
 from accel.native import python_process
 from accel.native.python_process import installation_folders, python_command
-from lsp_server.commands.cli.commands import COMMANDS
+from lsp_server.commands.cli.argument_parser import COMMANDS
 
 START_S = 240
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lsp_server.commands.cli.commands import run_command
+from lsp_server.commands.cli.argument_parser import run_command
 from lsp_server.editor.daemon import control
 from lsp_server.editor.daemon.address import private_folder
 from operating_system.file_lock import LockFile

@@ -12,7 +12,7 @@ from lsp_server.engine import workspaces
 from lsp_server.engine.similar_text import similar_text
 from lsp_server.engine.workspaces import WorkspaceIndexes, text_tokenizer
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, EditJob
-from lsp_server.text.fitting import fitting_snippets
+from lsp_server.text.byte_budget import fitting_snippets
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
 

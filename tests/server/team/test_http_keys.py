@@ -17,7 +17,7 @@ from lsp_server.team.http_server.keys import (
     own_keys_file,
     write_keys,
 )
-from lsp_server.team.http_server.limits import RequestLimits, UsageByKey
+from lsp_server.team.http_server.rate_limits import RequestLimits, UsageByKey
 
 
 def test_a_key_is_known_by_its_hash_and_the_file_does_not_hold_it(tmp_path: Path) -> None:

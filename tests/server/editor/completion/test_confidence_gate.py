@@ -15,12 +15,12 @@ from staged_engine import Session, play, settle, texts
 
 from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
+from lsp_server.editor.completion.automatic_trigger import IN_PROSE, NOTHING_MISSING
 from lsp_server.editor.completion.offers import Offers
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.editor.completion.unasked import IN_PROSE, NOTHING_MISSING
 from lsp_server.shared.contract.jobs import JobResult, Span
 from lsp_server.tasks.completion import stopping
-from lsp_server.tasks.completion.gate import (
+from lsp_server.tasks.completion.confidence_gate import (
     IMPOSSIBLE,
     LINES,
     THRESHOLDS,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.editor.completion.document_brackets import (
+from lsp_server.editor.completion.bracket_cache import (
     DOCUMENTS,
     PARSED_AT_ONCE,
     DocumentBrackets,

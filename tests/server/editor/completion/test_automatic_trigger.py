@@ -7,8 +7,8 @@ import random
 
 import pytest
 
+from lsp_server.editor.completion.automatic_trigger import is_place, is_prose, offered
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.editor.completion.unasked import is_place, is_prose, offered
 
 
 def at(text: str, language: str = "python") -> CompletionRequest:

@@ -6,14 +6,13 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-_PIECE = 1 << 20
-
 
 def sha256_of(file: Path, on_bytes: Callable[[int], None] = lambda _: None) -> str:
-    """In hexadecimal digits. ``on_bytes`` hears how many were read. Raises OSError."""
+    """Return hexadecimal digits of ``file``; tell ``on_bytes`` how many bytes were read. Raises
+    OSError."""
     digest, count = hashlib.sha256(), 0
     with file.open("rb") as opened:
-        while piece := opened.read(_PIECE):
+        while piece := opened.read(1 << 20):
             digest.update(piece)
             count += len(piece)
             on_bytes(count)

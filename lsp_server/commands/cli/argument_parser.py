@@ -26,42 +26,29 @@ class Command(NamedTuple):
     children: dict[str, Command] = {}  # noqa: RUF012 - never changed
 
 
+_CLI = "lsp_server.commands.cli"
+
 COMMANDS: dict[str, Command] = {
-    "setup": Command(
-        "lsp_server.commands.cli.setup",
-        "the first step: find, try and choose a model for this machine",
-    ),
-    "serve": Command("lsp_server.commands.cli.serve", "speak LSP on stdin and stdout"),
-    "serve-http": Command(
-        "lsp_server.commands.cli.serve_http", "serve the model to a team over HTTP"
-    ),
-    "deploy": Command("lsp_server.commands.cli.deploy", "the team's server on a Ray cluster"),
-    "keys": Command("lsp_server.commands.cli.keys", "say who may ask the team's server"),
-    "status": Command(
-        "lsp_server.commands.cli.status", "show the running daemon, its model and stores"
-    ),
-    "stop": Command("lsp_server.commands.cli.stop", "stop the running daemon"),
-    "index": Command(
-        "lsp_server.commands.cli.index", "build or refresh the datastore of a workspace"
-    ),
-    "models": Command(
-        "lsp_server.commands.cli.models", "list the models on this machine, and choose one"
-    ),
-    "complete": Command("lsp_server.commands.cli.complete", "print one completion"),
-    "edit": Command("lsp_server.commands.cli.edit", "rewrite lines of a file by an instruction"),
-    "apply": Command("lsp_server.commands.cli.apply", "put a snippet into the file that it is of"),
-    "mcp": Command("lsp_server.commands.cli.mcp", "tools for coding agents, on stdin and stdout"),
-    "demo": Command("lsp_server.commands.cli.demo", "watch the server complete and edit real code"),
-    "doctor": Command(
-        "lsp_server.commands.cli.doctor", "check the installation and say what to mend"
-    ),
-    "uninstall": Command(
-        "lsp_server.commands.cli.uninstall", "remove all that Redraft keeps on this machine"
-    ),
+    "setup": Command(f"{_CLI}.setup", "the first step: find, try and choose a model"),
+    "serve": Command(f"{_CLI}.serve", "speak LSP on stdin and stdout"),
+    "serve-http": Command(f"{_CLI}.serve_http", "serve the model to a team over HTTP"),
+    "deploy": Command(f"{_CLI}.deploy", "the team's server on a Ray cluster"),
+    "keys": Command(f"{_CLI}.keys", "say who may ask the team's server"),
+    "status": Command(f"{_CLI}.status", "show the running daemon, its model and stores"),
+    "stop": Command(f"{_CLI}.stop", "stop the running daemon"),
+    "index": Command(f"{_CLI}.index", "build or refresh the datastore of a workspace"),
+    "models": Command(f"{_CLI}.models", "list the models on this machine, and choose one"),
+    "complete": Command(f"{_CLI}.complete", "print one completion"),
+    "edit": Command(f"{_CLI}.edit", "rewrite lines of a file by an instruction"),
+    "apply": Command(f"{_CLI}.apply", "put a snippet into the file that it is of"),
+    "mcp": Command(f"{_CLI}.mcp", "tools for coding agents, on stdin and stdout"),
+    "demo": Command(f"{_CLI}.demo", "watch the server complete and edit real code"),
+    "doctor": Command(f"{_CLI}.doctor", "check the installation and say what to mend"),
+    "uninstall": Command(f"{_CLI}.uninstall", "remove all that Redraft keeps on this machine"),
     "corpus": Command(
         "",
         "the common datastore, shared between workspaces",
-        {"build": Command("lsp_server.commands.cli.corpus", "build it from folders or libraries")},
+        {"build": Command(f"{_CLI}.corpus", "build it from folders or libraries")},
     ),
     "bench": Command("lsp_server.commands.bench.page", "how fast your model is on your machine"),
 }
