@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
-from contextlib import closing
 from pathlib import Path
 
-from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.model_arguments import add_model_arguments, written
 from lsp_server.commands.cli.output import add_json_argument, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
@@ -15,8 +14,6 @@ from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.codec import to_json
-from lsp_server.shared.contract.jobs import AnyJob, JobResult
-from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import Settings
 from lsp_server.tasks.apply.by_model import ModelMerge
@@ -92,19 +89,12 @@ def _by_model(args: argparse.Namespace, merge: ModelMerge) -> Merge | None:
         return None
     console = terminal(stderr=True)
     try:
-        with console.status("asking the model"):
-            text = merge.merged(Path(model).name, _written(args, model, job))
+        args.model = model
+        text = merge.merged(Path(model).name, written(args, job, console)[0])
     except (RedraftError, AccelError) as error:
         show_notes(console, [f"the model was asked, and failed: {error}"])
         return None
     return Merge(text, "model") if text is not None else None
-
-
-def _written(args: argparse.Namespace, model: str, job: AnyJob) -> JobResult:
-    from lsp_server.engine.service import EngineService
-
-    with closing(EngineService(EngineOptions(path=model, **model_options(args)))) as service:
-        return service.write(job)
 
 
 def _standard_input() -> str:

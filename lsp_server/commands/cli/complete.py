@@ -7,14 +7,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.model_arguments import add_model_arguments, written
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.notices.status import NO_FILLING
 from lsp_server.models.used import WRITTEN_MODEL, command_model
 from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
-from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.text.documents.document import Document, with_line_feeds
 from lsp_server.text.documents.secret_documents import file_reason
@@ -42,23 +41,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Index the workspace, complete, print the text coloured by where it came from."""
-
-    from lsp_server.engine.service import EngineService
-
     args.model = command_model(args.model)
     path = args.file.resolve()
     workspace = (args.workspace or workspace_of(path)).resolve()
     job = _job(args, path, workspace)
     console = terminal(stderr=True)
-    service = EngineService(EngineOptions(path=args.model or "", **model_options(args)))
-    try:
-        with console.status("loading the model and the index") as progress:
-            service.load(progress.update)
-            service.indexes.build(str(workspace))
-        result = service.write(job)
-        status = service.status()
-    finally:
-        service.close()
+    result, status = written(args, job, console)
     if args.json:
         write_json(args.json, report(result))
     else:

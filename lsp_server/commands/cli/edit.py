@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
+from lsp_server.commands.cli.model_arguments import add_model_arguments, written
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
@@ -22,7 +22,6 @@ from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
-from lsp_server.shared.contract.options import EngineOptions
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
@@ -98,7 +97,8 @@ def run(args: argparse.Namespace) -> int:
         new = result.text
         show_notes(console, [doubt_about_rename(renamed, where)])
     else:
-        result = _generated(args, job, workspace, console)
+        result, status = written(args, job, console, args.draft_model or "")
+        show_notes(console, [status.notice])
         language_and_instruction = job.language, job.instruction
         try:
             # What is written at once is not previewed.
@@ -122,29 +122,6 @@ def run(args: argparse.Namespace) -> int:
         write_result(diff)
         _tell(console, result)
     return 0
-
-
-def _generated(
-    args: argparse.Namespace, job: EditJob, workspace: Path, console: Console
-) -> JobResult:
-    from lsp_server.engine.service import EngineService
-
-    service = EngineService(
-        EngineOptions(
-            path=args.model or "", **model_options(args), draft_model=args.draft_model or ""
-        )
-    )
-    try:
-        with console.status("loading the model and the index") as progress:
-            service.load(progress.update)
-            if job.workspace:
-                service.indexes.build(str(workspace))
-        with console.status("editing"):
-            result = service.write(job)
-        show_notes(console, [service.status().notice])
-        return result
-    finally:
-        service.close()
 
 
 def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:

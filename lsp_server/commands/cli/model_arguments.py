@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import closing
 from dataclasses import Field, fields
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accel.files.model_options import ModelOptions
 from lsp_server.shared.contract.codec import Unreadable, read
+from lsp_server.shared.contract.jobs import AnyJob, JobResult
+from lsp_server.shared.contract.options import EngineOptions
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from lsp_server.shared.contract.status import EngineStatus
 
 _FIELDS = [option for option in fields(ModelOptions) if option.name != "path"]
 
@@ -37,6 +45,22 @@ def add_field_arguments(
 def model_options(args: argparse.Namespace) -> dict[str, Any]:
     """By their names in ``ModelOptions``."""
     return {field.name: getattr(args, field.name) for field in _FIELDS}
+
+
+def written(
+    args: argparse.Namespace, job: AnyJob, console: Console, draft_model: str = ""
+) -> tuple[JobResult, EngineStatus]:
+    """Load the model of a command, index the workspace of ``job`` and return its result."""
+    from lsp_server.engine.service import EngineService
+
+    options = EngineOptions(path=args.model or "", **model_options(args), draft_model=draft_model)
+    with closing(EngineService(options)) as service:
+        with console.status("loading the model and the index") as progress:
+            service.load(progress.update)
+            if job.workspace:
+                service.indexes.build(job.workspace)
+        with console.status("the model writes"):
+            return service.write(job), service.status()
 
 
 def _value(kind: type[Any], item: Field[Any], text: str) -> Any:

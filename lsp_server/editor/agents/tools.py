@@ -20,7 +20,7 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
-from lsp_server.tasks.apply.edit_text import apply_update, updates_of
+from lsp_server.tasks.apply.edit_text import EditFields, apply_update, updates_of
 from lsp_server.tasks.apply.replacements import FileUpdate
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
@@ -30,39 +30,39 @@ MOST_PREVIEWS = 32
 ONE_SNIPPET = "put its changes into one snippet"
 
 
-@dataclass(frozen=True, slots=True)
-class SnippetOf:
-    """A snippet, and the file that it is of."""
-
-    path: str
-    snippet: str
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FileEdit(EditFields):
+    """An edit, and the file that it is of."""
+
+    path: str = field(metadata={"also": ("file_path", "target_file")})
+
+    def updates(self) -> dict[str, FileUpdate]:
+        """Return what it changes, file by file. Raises AmbiguousSnippet."""
+        changes = self.replacements()
+        if changes:
+            return {self.path: FileUpdate(self.path, changes)}
+        return updates_of(self.snippet, self.path)
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Edit:
-    preview: bool = False
+    preview: bool = field(default=False, metadata={"also": ("dry_run",)})
     hash: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ApplyEdit(_Edit):
-    """A snippet that is put into its file, and others into theirs: all of them, or none.
-    ``instruction`` and ``model`` are taken and change nothing: no chat model is asked."""
+class ApplyEdit(_Edit, FileEdit):
+    """Edits of a file and of others: all of them are written, or none. ``instruction`` and
+    ``model`` change nothing: no chat model is asked."""
 
-    path: str
-    snippet: str
-    instruction: str = ""
-    model: bool = True
-    others: list[SnippetOf] = field(default_factory=list)
+    others: list[FileEdit] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EditFile(_Edit):
-    """Lines of a file that the model rewrites by an instruction."""
+class EditFile(ApplyEdit):
+    """An edit as above; without a text, ``lines`` that the model rewrites by an instruction."""
 
-    path: str
-    instruction: str
-    lines: str
+    lines: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,8 +119,8 @@ class AgentTools:
     async def apply_edit(self, call: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
         """Put snippets into their files. Raises RedraftError."""
         updates: dict[str, FileUpdate] = {}
-        for snippet in (SnippetOf(call.path, call.snippet), *call.others):
-            of_files = updates_of(snippet.snippet, snippet.path)
+        for edit in (call, *call.others):
+            of_files = edit.updates()
             if twice := updates.keys() & of_files:
                 raise EditRefused(f"{min(twice)} is named twice; {ONE_SNIPPET}")
             updates |= of_files
@@ -139,7 +139,15 @@ class AgentTools:
         return await self._edited(call, list(updates), files, plan)
 
     async def edit_file(self, call: EditFile, files: AgentFiles) -> dict[str, Any]:
-        """Have the model rewrite lines. Raises RedraftError."""
+        """Have the model rewrite lines, or put in a text. Raises RedraftError."""
+        has_text = bool(call.snippet or call.edits or call.old_string is not None)
+        if has_text == bool(call.lines and call.instruction):
+            raise EditRefused(
+                "send either lines with an instruction, for the model, or what is to stand there: "
+                "old_string and new_string, edits, or a snippet"
+            )
+        if has_text:
+            return await self.apply_edit(call, files)
 
         async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
             (file,) = read_files

@@ -84,7 +84,8 @@ def read_with_problems(
         problems.append(Problem(where, f"expected an object, got {_short(values)}"))
         return None
     plan: Any = kind
-    members, chosen = _members(plan), {}
+    members = _members(plan)
+    chosen: dict[str, Any] = {}
     for name, value in values.items():
         path = f"{where}.{name}" if where else str(name)
         member = members.get(name)
@@ -92,7 +93,9 @@ def read_with_problems(
             problems.append(Problem(path, "unknown", is_unknown=True))
         elif value is not None:
             try:
-                chosen[member.name] = member.fit(value, path, problems)
+                read_value = member.fit(value, path, problems)
+                if chosen.setdefault(member.name, read_value) != read_value:
+                    problems.append(Problem(path, f"differs from {member.name} by another name"))
             except _Unfit as error:
                 actual = "something else" if member.is_secret else _short(value)
                 problems.append(Problem(path, f"{error}, got {actual}"))
@@ -138,14 +141,16 @@ class _Member:
 
 @cache
 def _members(kind: Any) -> dict[str, _Member]:
-    """Return the fields of a dataclass by their names, and by these in camelCase."""
+    """Return the fields of a dataclass by their names, by those they ``also`` have, and by all of
+    these in camelCase."""
     hints = get_type_hints(kind)
     members: dict[str, _Member] = {}
     nothing = dataclasses.MISSING
     for item in dataclasses.fields(kind):
         required = item.default is nothing and item.default_factory is nothing
         member = _Member(item.name, _reader(hints[item.name])[0], item.metadata, required)
-        members[item.name] = members[camel_case(item.name)] = member
+        for name in (item.name, *item.metadata.get("also", ())):
+            members[name] = members[camel_case(name)] = member
     return members
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -11,7 +12,12 @@ from lsp_server.tasks.apply import search_replace, unified_diff, v4a_patch
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, apply_replacements
+from lsp_server.tasks.apply.replacements import (
+    FileUpdate,
+    LineReplacement,
+    TextChange,
+    apply_replacements,
+)
 from lsp_server.tasks.apply.wrapping import sections, without_numbers
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.syntax.languages import language_of_path
@@ -33,6 +39,31 @@ FORMATS = (
 )
 """The first whose marks a text has, and its file has not, is its format; else it is a snippet."""
 _KINDS = {"delete": "Delete File", "move": "Move to"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditFields:
+    """An edit as tools are given it: a text in any format, or old texts and new ones as fields.
+    ``model``: a name, or false where none is to be asked."""
+
+    snippet: str = field(default="", metadata={"also": ("edit_snippet", "code_edit")})
+    old_string: str | None = None
+    new_string: str | None = None
+    replace_all: bool = False
+    edits: list[TextChange] = field(default_factory=list)
+    instruction: str = field(default="", metadata={"also": ("instructions",)})
+    model: bool | str = True
+
+    def replacements(self) -> tuple[LineReplacement, ...]:
+        """Return the changes by fields; none where there is a text. Raises AmbiguousSnippet."""
+        if (self.old_string is None) != (self.new_string is None):
+            raise AmbiguousSnippet("old_string and new_string go together; send both")
+        changes = list(self.edits)
+        if self.old_string is not None and self.new_string is not None:
+            changes.insert(0, TextChange(self.old_string, self.new_string, self.replace_all))
+        if bool(changes) == bool(self.snippet):
+            raise AmbiguousSnippet("send one of: a snippet; old_string and new_string; edits")
+        return tuple(change.replacement for change in changes)
 
 
 def format_of(text: str, original: str = "") -> EditFormat | None:

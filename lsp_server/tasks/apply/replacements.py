@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lsp_server.tasks.apply.definitions import block_end
 from lsp_server.tasks.apply.file_text import FileText
@@ -66,12 +66,24 @@ class LineReplacement:
         return self.old != self.new
 
 
-def text_replacement(old: str, new: str, replaces_all: bool = False) -> LineReplacement:
-    """Return the replacement of a text that may begin and end within lines."""
-    olds, news = (tuple(with_line_feeds(text).split("\n")) for text in (old, new))
-    if olds[-1] == "" and news[-1] == "":
-        olds, news = olds[:-1], news[:-1]
-    return LineReplacement(olds, news if new else (), replaces_all=replaces_all, is_within=True)
+@dataclass(frozen=True, slots=True)
+class TextChange:
+    """A text of a file, which may begin and end within lines, and the one in its place: the fields
+    of edit tools."""
+
+    old_string: str = field(metadata={"also": ("old_text", "old_str")})
+    new_string: str = field(metadata={"also": ("new_text", "new_str")})
+    replace_all: bool = False
+
+    @property
+    def replacement(self) -> LineReplacement:
+        """The change as lines."""
+        texts = (with_line_feeds(text) for text in (self.old_string, self.new_string))
+        old, new = (tuple(text.split("\n")) for text in texts)
+        if old[-1] == "" and new[-1] == "":
+            old, new = old[:-1], new[:-1]
+        new = new if self.new_string else ()
+        return LineReplacement(old, new, replaces_all=self.replace_all, is_within=True)
 
 
 @dataclass(frozen=True, slots=True)

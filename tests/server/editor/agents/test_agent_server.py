@@ -132,7 +132,10 @@ def test_an_edit_is_called(workspace: Path, mode: str) -> None:
 WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "an unknown field": (apply_arguments(wanted=1), "wanted: unknown"),
     "no path": ({"snippet": "a"}, "path: is missing"),
-    "no snippet": ({"path": "shapes.py"}, "snippet: is missing"),
+    "no snippet": ({"path": "shapes.py"}, "send one of: a snippet;"),
+    "a snippet and a text": (apply_arguments(old_string="a", new_string="b"), "send one of"),
+    "an old text alone": ({"path": "shapes.py", "old_string": "a"}, "go together"),
+    "two paths": (apply_arguments(file_path="uses.py"), "file_path: differs from path"),
     "a path that is none": (apply_arguments(path=1), "path: expected a string"),
     "a file outside": (apply_arguments(path="../a.py"), "outside of the folders"),
     "a snippet of nothing there": (apply_arguments(snippet="plum\npear\n"), "fit several places"),

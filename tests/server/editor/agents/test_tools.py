@@ -13,12 +13,14 @@ from daemon_stand_in import DaemonStandIn
 
 from lsp_server.editor.agents.agent_files import AgentFiles
 from lsp_server.editor.agents.tools import (
+    CALLS,
     AgentTools,
     ApplyEdit,
     EditFile,
+    FileEdit,
     RenameSymbol,
-    SnippetOf,
 )
+from lsp_server.shared.contract.codec import read
 from lsp_server.shared.errors import RedraftError
 
 
@@ -62,6 +64,52 @@ def test_a_snippet_is_written(agent: Agent, workspace: Path) -> None:
     assert "+    return width + height\n" in answer["diff"]
 
 
+OLD, NEW = "    return 2 * (width + height)", "    return width + height"
+SAME_EDIT: dict[str, dict[str, Any]] = {
+    "an old text": {"old_string": OLD, "new_string": NEW},
+    "a part of a line": {"old_string": "2 * (width + height)", "new_string": "width + height"},
+    "edits": {
+        "edits": [
+            {"old_string": OLD, "new_string": "    return 7"},
+            {"oldText": "7", "newText": ""},
+            {"old_string": "    return \n\n", "new_string": f"{NEW}\n\n"},
+        ]
+    },
+    "a snippet": {"code_edit": SNIPPET, "instructions": "the edge"},
+    "blocks": {
+        "snippet": f"<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n",
+    },
+    "a diff": {"snippet": f"@@\n-{OLD}\n+{NEW}\n"},
+}
+
+
+@pytest.mark.parametrize("tool", ["apply_edit", "edit_file"])
+@pytest.mark.parametrize("case", SAME_EDIT)
+def test_an_edit_is_the_same_in_every_form(
+    agent: Agent, workspace: Path, case: str, tool: str
+) -> None:
+    kind, handler = CALLS[tool]
+    call = read(kind, {"file_path": "shapes.py", **SAME_EDIT[case]})
+    (answer,) = agent.run(handler(agent.tools, call, agent.files))
+    assert (workspace / "shapes.py").read_text() == EDGE
+    assert answer["how"] == "exact"
+    assert {method for method, _ in agent.daemon.asked} == {"redraft/unsaved"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"lines": "1:2"},
+        {"instruction": "loud"},
+        {"lines": "1:2", "instruction": "loud", "old_string": OLD, "new_string": NEW},
+    ],
+)
+def test_a_file_is_edited_by_a_text_or_by_the_model(agent: Agent, fields: dict[str, Any]) -> None:
+    with pytest.raises(RedraftError, match="send either lines with an instruction"):
+        agent.run(agent.tools.edit_file(EditFile(path="shapes.py", **fields), agent.files))
+
+
 def test_a_preview_writes_nothing_and_its_hash_what_it_showed(
     agent: Agent, workspace: Path
 ) -> None:
@@ -99,18 +147,21 @@ def test_a_second_time_changes_nothing(agent: Agent, workspace: Path) -> None:
 
 def test_two_files_are_both_written_or_none(agent: Agent, workspace: Path) -> None:
     fits, fits_not = (
-        SnippetOf("uses.py", f"...\nA = 1\nprint(area({text}))\nB = 2\n...\n")
+        FileEdit(path="uses.py", snippet=f"...\nA = 1\nprint(area({text}))\nB = 2\n...\n")
         for text in ("5, 6", "3, 4")
     )
     agent.run(agent.apply(others=[fits]))
     assert (workspace / "shapes.py").read_text() == EDGE
     assert (workspace / "uses.py").read_text() == USES.replace("3, 4", "5, 6")
     (workspace / "shapes.py").write_text(SHAPES)
-    for refused in (SnippetOf("uses.py", "no such line\n"), SnippetOf("none.py", "a\n")):
+    for refused in (
+        FileEdit(path="uses.py", snippet="no such line\n"),
+        FileEdit(path="none.py", snippet="a\n"),
+    ):
         with pytest.raises(RedraftError):
             agent.run(agent.apply(others=[fits_not, refused]))
     with pytest.raises(RedraftError, match="named twice"):
-        agent.run(agent.apply(others=[SnippetOf("./shapes.py", SNIPPET)]))
+        agent.run(agent.apply(others=[FileEdit(path="./shapes.py", snippet=SNIPPET)]))
     assert (workspace / "shapes.py").read_text() == SHAPES
 
 
@@ -156,7 +207,10 @@ def test_a_diff_of_several_files_is_written_into_all_or_none(
             agent.apply(
                 snippet=snippet,
                 path=path,
-                others=[SnippetOf("uses.py", "a\n"), SnippetOf("shapes.py", "a\n")],
+                others=[
+                    FileEdit(path="uses.py", snippet="a\n"),
+                    FileEdit(path="shapes.py", snippet="a\n"),
+                ],
             )
         )
 

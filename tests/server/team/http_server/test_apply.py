@@ -74,18 +74,24 @@ def test_a_refusal_has_the_places(server: Served, asked_model: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"initial_code": None}, "initial_code is missing"),
-        ({"edit_snippet": None}, "edit_snippet is missing"),
-        ({"initial_code": 1}, "initial_code is a text"),
-        ({"initialCode": "another"}, "initial_code and initialCode differ"),
-        ({"editSnippet": "another"}, "edit_snippet and editSnippet differ"),
-        ({"instruction": ["a"]}, "instruction is a text"),
-        ({"instruction": "a", "instructions": "b"}, "instruction and instructions differ"),
-        ({"language": 3}, "language is a text"),
-        ({"model": 1}, "model is true or false or a text"),
-        ({"stream": "yes"}, "stream is true or false"),
-        ({"top_k": 5}, "top_k is not known here"),
-        ({"wanted": True}, "wanted is not known here"),
+        ({"initial_code": None}, "initial_code: is missing"),
+        ({"edit_snippet": None}, "send one of: a snippet;"),
+        ({"initial_code": 1}, "initial_code: expected a string"),
+        ({"initialCode": "another"}, "initialCode: differs from initial_code by another name"),
+        ({"editSnippet": "another"}, "editSnippet: differs from snippet by another name"),
+        ({"instruction": ["a"]}, "instruction: expected a string"),
+        (
+            {"instruction": "a", "instructions": "b"},
+            "instructions: differs from instruction by another name",
+        ),
+        ({"language": 3}, "language: expected a string"),
+        ({"model": 1}, "model: expected true or false or a string"),
+        ({"stream": "yes"}, "stream: expected true or false"),
+        ({"top_k": 5}, "top_k: unknown"),
+        ({"wanted": True}, "wanted: unknown"),
+        ({"old_string": "a", "new_string": "b"}, "send one of: a snippet;"),
+        ({"edit_snippet": "", "old_string": "a"}, "go together"),
+        ({"edit_snippet": "", "edits": [{"old_string": "a"}]}, "edits[0].new_string: is missing"),
     ],
 )
 def test_what_is_wrong_is_named(server: Served, changes: dict[str, Any], said: str) -> None:
@@ -215,6 +221,16 @@ REPLACED = (
         TWICE.replace("a = 1", "a = 9"),
     ),
     ({"old_string": "a = 1", "new_string": "a = 9"}, None),
+    (
+        {
+            "edits": [
+                {"old_string": "d = 4", "new_string": "d = 5\ne = 6"},
+                {"oldText": "d = 5", "newText": "d = 7", "replaceAll": True},
+            ]
+        },
+        TWICE.replace("d = 4", "d = 7\ne = 6"),
+    ),
+    ({"edits": [{"oldText": "d = 4", "newText": ""}, {"oldText": "q", "newText": ""}]}, None),
     ({"old_string": "b = 7", "new_string": "b = 8"}, None),
 )
 
@@ -223,7 +239,7 @@ REPLACED = (
 def test_an_old_text_and_a_new_one_are_fields(
     tmp_path: Path, fields: dict[str, Any], merged: str | None
 ) -> None:
-    given = {"edit_snippet": "", "temperature": 0.0, "relace_metadata": {"id": "1"}, **fields}
+    given = {"edit_snippet": "", "relace_metadata": {"id": "1"}, "max_tokens": 9, **fields}
     answer, _ = asked_of("never", tmp_path, **given, model=False)
     assert (answer.status_code, answer.json().get("merged_code")) == (
         200 if merged else 422,
