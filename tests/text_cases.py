@@ -2,9 +2,45 @@
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, TypeVar
 
-FOLDER = Path(__file__).parent / "data"
+import pytest
+import yaml
+
+TESTS = Path(__file__).parent
+FOLDER = TESTS / "data"
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+@cache
+def data_beside(test_file: str) -> dict[str, Any]:
+    """Return the data of a file of tests: of ``tests/FOLDER/test_NAME.py``, what stands in
+    ``tests/data/cases/FOLDER/NAME.yaml``."""
+    path = Path(test_file).resolve().relative_to(TESTS.resolve())
+    data = FOLDER / "cases" / path.parent / f"{path.stem.removeprefix('test_')}.yaml"
+    return dict(yaml.safe_load(data.read_text("utf-8")))
+
+
+def data_cases(argument: str = "") -> Callable[[Test], Test]:
+    """Parametrise a test by the cases of its name in its file's data.
+
+    A case is a value of ``argument``; where ``argument`` is empty, a mapping of arguments by name,
+    in which ``id`` names the case.
+    """
+
+    def parametrised(test: Test) -> Test:
+        cases = data_beside(inspect.getfile(test))[test.__name__]
+        if argument:
+            return pytest.mark.parametrize(argument, cases)(test)
+        names = [name for name in cases[0] if name != "id"]
+        rows = [pytest.param(*(case[name] for name in names), id=case.get("id")) for case in cases]
+        return pytest.mark.parametrize(names, rows)(test)
+
+    return parametrised
 
 
 def lines_of(name: str) -> list[str]:

@@ -15,7 +15,6 @@ COMMANDS: dict[str, Command] = {
     for name, module, summary in (
         ("completion", "completion.command", "completion against its peers"),
         ("edit", "edits.command", "edits against their peers"),
-        ("compare", "compare.command", "every drafting system on one page"),
         ("index", "index.command", "the datastore: build, look up, refresh"),
         ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
         ("editor-memory", "editor_memory", "memory of all processes of one editor"),
@@ -23,7 +22,6 @@ COMMANDS: dict[str, Command] = {
         ("starts", "starts", "an engine's start, by turns with another checkout"),
         ("typing", "keystrokes.command", "a person typing through the server"),
         ("programs", "keystrokes.programs", "a person typing whole programs, and what is shown"),
-        ("load", "team.load", "a team at work on its server"),
         ("forward", "forwards.command", "time of one forward by rows and dtype"),
         ("clients", "team.shared_forwards", "what a server writes for one client, and for eight"),
         ("kept-contexts", "as_served.kept_contexts", "prompts that a server is asked for again"),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.clients.stand_in import KEY, SUGGESTED, StandIn, recipe
@@ -76,6 +76,18 @@ COC = (
     'inoremap <silent><expr> <Tab> coc#inline#visible() ? coc#inline#accept() : "\\<Tab>"\n'
 )
 NVIM = ".config/nvim/init.lua"
+EMACS = Editor(
+    "eglot",
+    ".emacs.d/init.el",
+    "editors/emacs/emacs",
+    arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
+    before=QUIET,
+    to_end="\x1b>",
+    typed="[",
+    asked="\x1b\t",
+    taken="",
+    saved="\x18\x13",
+)
 EDITORS = {
     "Neovim": Editor("neovim", NVIM, "editors/nvim/nvim", taken="\t"),
     "Neovim's menu": Editor("nvim-menu", NVIM, "editors/nvim/nvim"),
@@ -133,29 +145,20 @@ EDITORS = {
         taken="",
         saved="\x13",
     ),
-    "Emacs, lsp-mode": Editor(
-        "lsp-mode",
-        ".emacs.d/init.el",
-        "editors/emacs/emacs",
-        arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
+    "Emacs, lsp-mode": replace(
+        EMACS,
+        recipe="lsp-mode",
         plugins=("emacs-lsp/lsp-mode",),
         before=QUIET + LSP_MODE,
-        to_end="\x1b>",
-        typed="[",
+        asked="",
         taken="\t",
-        saved="\x18\x13",
     ),
-    "Emacs, copilot.el": Editor(
-        "copilot.el",
-        ".emacs.d/init.el",
-        "editors/emacs/emacs",
-        arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
+    "Emacs, copilot.el": replace(
+        EMACS,
+        recipe="copilot.el",
         plugins=("copilot-emacs/copilot.el", "emacs-compat/compat"),
-        before=QUIET,
-        to_end="\x1b>",
-        typed="[",
+        asked="",
         taken="\t",
-        saved="\x18\x13",
     ),
     "Helix": Editor(
         "helix",
@@ -166,18 +169,7 @@ EDITORS = {
         asked="\x18",
         taken="\t\r",
     ),
-    "Emacs, eglot": Editor(
-        "eglot",
-        ".emacs.d/init.el",
-        "editors/emacs/emacs",
-        arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
-        before=QUIET,
-        to_end="\x1b>",
-        typed="[",
-        asked="\x1b\t",
-        taken="",
-        saved="\x18\x13",
-    ),
+    "Emacs, eglot": EMACS,
 }
 
 

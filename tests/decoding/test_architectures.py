@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from text_cases import data_beside
 from tiny_models import (
     CONFIGS,
     Oracle,
@@ -25,25 +26,9 @@ from accel.models.probe import Probe
 from accel.models.transformers_model import TransformersModel
 from accel.verification.sampling import Sampling
 
-PATHS = {
-    "llama": "compiled",
-    "llama-scaled": "tree",
-    "qwen2": "compiled",
-    "qwen3": "compiled",
-    "mistral": "compiled",
-    "mistral-sliding": "tree",
-    "qwen2-sliding": "tree",
-    "starcoder2": "tree",
-    "gpt_neox": "tree",
-    "gemma": "tree",
-    "gemma2": "tree",
-    "granite": "tree",
-    "mixtral": "tree",
-    "gpt2": "tree",
-    "bloom": "chain",
-    "qwen3_next": "plain",
-    "qwen3_5": "compiled",
-}
+DATA = data_beside(__file__)
+
+PATHS = DATA["PATHS"]
 USUAL = ("llama", "qwen2", "mistral-sliding", "gemma2", "bloom", "qwen3_next")
 """Of each way to compute a model one or two; the others are slow only together."""
 

@@ -14,38 +14,21 @@ from pathlib import Path
 
 import pytest
 from assembly_loops import innermost_loops
+from text_cases import data_beside
 
 from accel.native.levels import ARM_LEVELS
+
+DATA = data_beside(__file__)
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64", reason="compiles for another processor than this"
 )
 
-LOOPS = {
-    "products with float32": ("fmla", {"ld1r": 1}),
-    "products with float16": ("fmla", {"fcvtl": 2, "fcvtl2": 2}),
-    "products with int8": ("fmla", {"scvtf": 4}),
-    "softmax": ("fmla", {"fmla": 20, "shl": 4}),
-    "scores of int8": ("fmul", {"fmul": 4}),
-    "probabilities of int8": ("fmul", {"fmul": 4}),
-    "keys as int8": ("fmul", {"fmul": 4}),
-    "argmax": ("fcmgt", {"fcmgt": 4, "bif": 4}),
-    "silu": ("fdiv", {"fdiv": 4, "fmla": 20, "shl": 4}),
-    "norm": ("fmla", {"fmla": 8}),
-    "residual": ("fadd", {"fadd": 4}),
-    "activations": ("fcvtzs", {"fcvtzs": 8, "frintx": 8, "fabs": 8, "addv": 3}),
-}
+LOOPS = DATA["LOOPS"]
 """By kernel what its loops are known by, and what the work on sixteen numbers, or on a block, takes
 at least of some instructions."""
 
-START = """
-import sys
-sys.path[:0] = sys.argv[1:]
-from release.machine_code import answer_as_arm
-answer_as_arm()
-from arm_assembly import main
-main()
-"""
+START = DATA["START"]
 FOLDER = Path(__file__).parent
 
 ONE_NUMBER = re.compile(r"^[hsd]\d+,?$")

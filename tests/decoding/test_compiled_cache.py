@@ -18,17 +18,13 @@ import numpy as np
 import pytest
 from numba import njit
 from numba.core import event
+from text_cases import data_beside
 
 from operating_system.files import write_checked
 
-SOURCE = """
-from accel.native import simd
-from accel.native.numba_cache import compiled
+DATA = data_beside(__file__)
 
-@compiled()
-def double(number):
-    return 2 * number
-"""
+SOURCE = DATA["SOURCE"]
 
 
 class _Gone:
@@ -161,40 +157,7 @@ def test_two_that_compile_forms_at_a_time_keep_both(
     assert kept.load("float") == "code for floats"
 
 
-WITH_ARRAYS = """
-import sys
-from types import ModuleType
-
-import numpy as np
-from numba.core.registry import cpu_target
-
-from accel.native import simd
-from accel.native.numba_cache import compiled
-
-@compiled()
-def running(numbers, step):
-    if len(numbers) > 99:
-        raise ValueError("too many")
-    sums = np.empty((2, len(numbers)))
-    sums[0], sums[1] = np.cumsum(numbers), numbers * step
-    return sums, len(numbers)
-
-@compiled()
-def twice(numbers):
-    return 2.0 * running(numbers, 3.0)[0]
-
-sums, count = running(np.arange(4.0), 2.0)
-assert sums.tolist() == [[0, 1, 3, 6], [0, 2, 4, 6]] and count == 4
-try:
-    running(np.zeros(100), 1.0)
-    raise AssertionError
-except ValueError as error:
-    assert "too many" in str(error)
-print(sum(running.stats.cache_hits.values()), "numba.misc.cffiimpl" in sys.modules)
-if len(sys.argv) > 1:
-    # What is not there yet is compiled after what was there is loaded.
-    assert twice(np.arange(4.0))[0].tolist() == [0, 2, 6, 12]
-"""
+WITH_ARRAYS = DATA["WITH_ARRAYS"]
 
 
 def test_what_is_compiled_is_loaded_without_what_compiles(tmp_path: Path) -> None:

@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 from seeds import Amount
+from text_cases import data_beside
+
+DATA = data_beside(__file__)
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
@@ -24,35 +27,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "longer": lambda data: data + b"\0" * 100,
     "another's": lambda data: b"PK\x05\x06 no file of ours",
 }
-_WRITES = """
-    import sys
-    from pathlib import Path
-    from numba import njit
-    from accel.native.isolated_start import *
-    from accel.models.costs.profile_store import ProfileStore
-    from accel.native.numba_cache import compiled
-    from accel.text.vocabulary_files import VocabularyFiles
-    import made_here, numpy as np
-    made = []
-    def make():
-        made.append("vocabulary")
-        return {"order": np.arange(5000)}
-    order = VocabularyFiles("v").arrays("order", make)["order"]
-    store = ProfileStore("m")
-    if store.get("costs") is None:
-        made.append("profile")
-        store.put("costs", [1, 2])
-    answers = made_here.add(2, 3), made_here.add(2.5, 3.0)
-    hits = sum(made_here.add.stats.cache_hits.values())
-    print(order.sum(), ProfileStore("m").get("costs"), *answers, ";", hits, *made)
-"""
-_COMPILED = """
-from accel.native.numba_cache import compiled
-
-@compiled()
-def add(a, b):
-    return a + b
-"""
+_WRITES = DATA["_WRITES"]
+_COMPILED = DATA["_COMPILED"]
 
 
 @pytest.fixture(scope="module")

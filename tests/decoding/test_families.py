@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from gguf_writer import write_gguf
 from small_vocabularies import CONTROL, LETTERS, NORMAL
+from text_cases import data_beside, data_cases
 from tiny_models import byte_tokenizer
 
 from accel.models.model_file import model_file
@@ -19,7 +21,6 @@ from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 
 QWEN = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
-STARCODER = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
 SEED = ["<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"]
 
 
@@ -40,108 +41,10 @@ class Case:
     files: list[int | str]
     ends: list[str]
     """Names of tokens that end what is written."""
-    stop_texts: tuple[str, ...] = ()
+    stop_texts: Sequence[str] = ()
 
 
-CASES = [
-    Case(
-        "Qwen2.5-Coder",
-        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
-        [257, "p\n", 258, "s", 259],
-        [261, "repo\n", 262, "b.py\nB\n", 262, "c.py\n", 257, "p\n", 258, "s", 259],
-        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
-    ),
-    # Qwen3.5: the same among tokens for pictures, tools and thinking.
-    Case(
-        "Qwen2.5-Coder",
-        [
-            *("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|vision_start|>", "<tool_call>"),
-            *(*QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<think>", "</think>"),
-        ],
-        [261, "p\n", 262, "s", 263],
-        [265, "repo\n", 266, "b.py\nB\n", 266, "c.py\n", 261, "p\n", 262, "s", 263],
-        ["<|endoftext|>", *QWEN, "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"],
-    ),
-    Case(
-        "CodeGemma",
-        [*QWEN, "<|file_separator|>", "<eos>"],
-        [256, "p\n", 257, "s", 258],
-        [259, "b.py\nB\n", 259, "c.py\n", 256, "p\n", 257, "s", 258],
-        [*QWEN, "<|file_separator|>", "<eos>"],
-    ),
-    Case(
-        "Granite",
-        ["<|end_of_text|>", *QWEN, "<|fim_pad|>", "<|filename|>", "<|reponame|>"],
-        [257, "p\n", 258, "s", 259],
-        [257, "p\n", 258, "s", 259],
-        ["<|end_of_text|>", *QWEN, "<|fim_pad|>"],
-    ),
-    Case(
-        "StarCoder2",
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<repo_name>", "<file_sep>", "<gh_stars>"],
-        [257, "p\n", 258, "s", 259],
-        [261, "repo", 262, "b.py\nB\n", 262, 257, "c.py\np\n", 258, "s", 259],
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<repo_name>", "<file_sep>"],
-    ),
-    Case(
-        "StarCoder",
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<gh_stars>", "<reponame>"],
-        [257, "p\n", 258, "s", 259],
-        [263, "repo", 261, "b.py\nB\n", 261, "c.py\n", 257, "p\n", 258, "s", 259],
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
-    ),
-    Case(
-        "Mellum",
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
-        [258, "s", 257, "p\n", 259],
-        [261, "b.py\nB\n", 261, "c.py\n", 258, "s", 257, "p\n", 259],
-        ["<|endoftext|>", *STARCODER, "<fim_pad>", "<filename>", "<reponame>"],
-    ),
-    Case(
-        "Stable Code",
-        ["<|endoftext|>", *STARCODER, "<fim_pad>"],
-        [257, "p\n", 258, "s", 259],
-        [257, "p\n", 258, "s", 259],
-        ["<|endoftext|>", *STARCODER, "<fim_pad>"],
-    ),
-    Case(
-        "DeepSeek-Coder",
-        ["<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
-        [257, "p\n", 258, "s", 259],
-        [257, "p\n", 258, "s", 259],
-        ["<｜end▁of▁sentence｜>", "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
-    ),
-    Case(
-        "CodeLlama",
-        ["▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>"],
-        [256, "p\n", 257, "s", 258],
-        [256, "p\n", 257, "s", 258],
-        ["▁<PRE>", "▁<SUF>", "▁<MID>", "▁<EOT>"],
-    ),
-    Case(
-        "Seed-Coder",
-        ["<[begin▁of▁sentence]>", "<[end▁of▁sentence]>", *SEED],
-        [259, "s", 258, "p\n", 260],
-        [259, "s", 258, "<filename>b.py\nB\n\n<filename>c.py\np\n", 260],
-        ["<[end▁of▁sentence]>", *SEED],
-        ("\n<filename>",),
-    ),
-    Case(
-        "GLM-4",
-        ["<|endoftext|>", "<|code_prefix|>", "<|code_middle|>", "<|code_suffix|>"],
-        [257, "p\n", 259, "s", 258],
-        [257, "p\n", 259, "s", 258],
-        ["<|endoftext|>", "<|code_prefix|>", "<|code_middle|>", "<|code_suffix|>"],
-    ),
-    Case(
-        "Codestral",
-        ["<s>", "</s>", "[PREFIX]", "[SUFFIX]", "[MIDDLE]"],
-        [259, "s", 258, "p\n"],
-        [259, "s", 258, "+++++ b.py\nB\n\n+++++ c.py\np\n"],
-        ["</s>", "[PREFIX]", "[SUFFIX]"],
-        ("\n+++++ ",),
-    ),
-]
+CASES = [Case(**case) for case in data_beside(__file__)["CASES"]]
 
 
 def ids(tokenizer: Tokenizer, parts: list[int | str]) -> list[int]:
@@ -163,7 +66,7 @@ def test_the_prompts_of_a_family_are_those_that_it_was_trained_on(case: Case) ->
         *(tokenizer, "p\n", "s"), path="c.py", repository="repo", snippets=[Snippet("b.py", "B")]
     )
     assert prompt.tokens.tolist() == files
-    assert prompt.stop_texts == case.stop_texts
+    assert prompt.stop_texts == tuple(case.stop_texts)
     assert prompt.stop_tokens >= {tokenizer.special(name) for name in case.ends}
     assert format_problems(tokenizer) == []
 
@@ -255,14 +158,7 @@ def test_tokens_that_are_ordinary_text_are_used_all_the_same(tmp_path: Path) -> 
     assert prompt.stop_tokens >= {1, 2, 3, 4}
 
 
-@pytest.mark.parametrize(
-    ("template", "problem"),
-    [
-        ("{{ raise_exception('no') }}", "cannot be used: no"),
-        ("nothing", "it leaves a message out"),
-        ("{% set a = '<|im' %}{{ a }}_start|>{{ messages[0].content }}", "writes <|im_start|>"),
-    ],
-)
+@data_cases()
 def test_a_chat_template_is_tried(template: str, problem: str, tmp_path: Path) -> None:
     (said,) = template_problems(gguf(tmp_path, [], template=template))
     assert problem in said

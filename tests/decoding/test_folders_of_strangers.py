@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_cases import data_beside, data_cases
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -19,6 +20,8 @@ from accel.files.folder_architecture import folder_architecture
 from accel.files.model_folder import check_folder
 from accel.models.cpu.safetensors_decoder import read_decoder
 from accel.models.model_file import FolderModel
+
+DATA = data_beside(__file__)
 
 UP = "model.layers.0.mlp.up_proj"
 CONTEXT = {"max_position_embeddings": 16, "rms_norm_eps": 1e-5, "hidden_act": "silu"}
@@ -79,21 +82,7 @@ def test_weights_that_are_scaled_are_refused_by_name(
     assert folder_architecture(made) is None
 
 
-@pytest.mark.parametrize(
-    ("config", "said"),
-    [
-        (
-            {"compression_config": {"quant_method": "compressed-tensors"}},
-            "compressed-tensors, as c",
-        ),
-        ({"compression_config": {"format": "float-quantized"}}, "compressed-tensors, as c"),
-        ({"quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8"}}, "modelopt"),
-        ({"quantization_config": {"quant_method": "exl2", "bits": 4}}, "exl2"),
-        ({"quantization_config": {"bits": 4}}, "a method without a name"),
-        ({"quantization_config": {"quant_method": "gptq"}}, "gptq"),
-        ({"quantization_config": {"quant_method": "nothing of this world"}}, "nothing of this"),
-    ],
-)
+@data_cases()
 def test_a_method_that_nothing_here_runs_is_named(
     tmp_path: Path, config: dict[str, Any], said: str
 ) -> None:
@@ -103,14 +92,7 @@ def test_a_method_that_nothing_here_runs_is_named(
     assert folder_architecture(made) is None
 
 
-@pytest.mark.parametrize(
-    ("file", "method"),
-    [
-        ("hf_quant_config.json", "ModelOpt"),
-        ("quantize_config.json", "GPTQ"),
-        ("quant_config.json", "AWQ"),
-    ],
-)
+@data_cases()
 def test_a_file_beside_the_configuration_may_say_it(tmp_path: Path, file: str, method: str) -> None:
     made = folder(tmp_path / "model", {})
     (made / file).write_text("{}")
@@ -137,27 +119,7 @@ def test_plain_weights_are_loaded(
     check_folder(folder(tmp_path / "model", extra, **config))
 
 
-OUTSIDE = [
-    "../elsewhere/part.safetensors",
-    "..\\elsewhere\\part.safetensors",
-    "/etc/passwd",
-    "/etc/part.safetensors",
-    "C:\\part.safetensors",
-    "C:part.safetensors",
-    "./part.safetensors",
-    "inside/part.safetensors",
-    "link/part.safetensors",
-    "inside/../part.safetensors",
-    "..",
-    ".safetensors/..",
-    "pytorch_model.bin",
-    "part.safetensors\0",
-    "",
-    7,
-    None,
-    ["part.safetensors"],
-    {"file": "part.safetensors"},
-]
+OUTSIDE = DATA["OUTSIDE"]
 
 
 @pytest.mark.parametrize("name", OUTSIDE, ids=repr)
@@ -211,21 +173,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
     return made, load_file(made / "model.safetensors")
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [
-        "model.layers.0.mlp.up_proj.bias",
-        "model.layers.2.mlp.up_proj.weight",
-        "model.layers.0.self_attn.q_norm.weight",
-        "model.layers.0.post_feedforward_layernorm.weight",
-        "vision_tower.patch.weight",
-        "score.weight",
-        "lora_A.weight",
-        "model.layers.0.mlp.gate_up_proj.weight",
-        "model.mtp.weight",
-        "mask_tokens",
-    ],
-)
+@data_cases("extra")
 def test_a_tensor_that_the_forward_does_not_take_is_a_refusal(
     checkpoint: tuple[Path, dict[str, Any]], tmp_path: Path, extra: str
 ) -> None:

@@ -14,6 +14,7 @@ from counted_calls import counted_calls
 from damage import refuse_mutations
 from gguf_writer import header_of, stored, write_gguf, write_parts
 from seeds import Amount
+from text_cases import data_beside
 
 from accel.errors import AccelError, BrokenModel, ModelNotFound, UnsupportedModel
 from accel.files.gguf import file, header
@@ -22,15 +23,9 @@ from accel.files.gguf.file import GgufFile
 from accel.files.gguf.header import read_header
 from accel.files.model_path import state_of
 
-METADATA: dict[str, Any] = {
-    "general.architecture": "llama",
-    "llama.block_count": 1,
-    "llama.rope.freq_base": 10000.0,
-    "tokenizer.ggml.add_bos_token": False,
-    "tokenizer.ggml.tokens": ["a", "Ġb", "é", ""],
-    "tokenizer.ggml.token_type": [1, 1, 3, 6],
-    "tokenizer.ggml.scores": [0.0, -1.0, -2.0, -3.0],
-}
+DATA = data_beside(__file__)
+
+METADATA: dict[str, Any] = DATA["METADATA"]
 GENERATOR = np.random.default_rng(2)
 MATRIX = GENERATOR.standard_normal((5, 64)).astype(np.float32)
 TENSORS = {

@@ -21,6 +21,7 @@ from small_vocabularies import (
     byte_level,
     sentencepiece,
 )
+from text_cases import data_beside
 from tokenizers import Regex
 from tokenizers import Tokenizer as FastTokenizer
 from tokenizers.pre_tokenizers import Sequence, Split
@@ -35,22 +36,9 @@ from accel.text.format_check import format_problems
 from accel.text.gguf_tokenizer import tokenizer_of
 from accel.text.tokenizer import Tokenizer
 
-SAMPLES = [
-    "def greet(name: str) -> str:\n    return f'hello {name}'  # 12 + 3.50\n",
-    'public static void main(String[] args) {\n\tSystem.out.println("It\'s 1000!");\n}\n',
-    "const total = items.reduce((sum, { price }) => sum + price, 0);\r\n",
-    "#include <vector>\ntemplate <typename T> T&& at(std::vector<T>& v, size_t i);\n\n\n",
-    'fn main() { let x: Vec<u8> = vec![0xFF; 1_024]; println!("{:?}", &x[..2]); }',
-    "func (s *Server) Serve(ctx context.Context) error {\n\treturn s.http.Close()\n}",
-    "SELECT id, COUNT(*) FROM \"users\" WHERE name LIKE '%o''n%' GROUP BY 1;",
-    "<?php echo $user['name'] ?? 'nobody'; ?>\n<div class=\"a b\"></div>",
-    'class Foo < Bar\n  attr_reader :size\n  def to_s = "#{@size}px"\nend\n',
-    "main :: IO ()\nmain = mapM_ (putStrLn . show) [1 .. 10] -- ∀ x\n",
-    "   \t  \n\n \n\t\t x  \r\n    ",
-    "🦙 naïve café — „Grüße“ 你好世界，2026年 한국어 👩‍👩‍👧‍👦 e\u0301 \u00a0\u2003end",
-    "we'll they'RE I'm don't 'tis x's\n",
-    "",
-]
+DATA = data_beside(__file__)
+
+SAMPLES = DATA["SAMPLES"]
 """Ten languages, white space, and signs of many scripts."""
 
 
@@ -163,13 +151,7 @@ def test_letters_that_are_tokens_of_their_own_are_text(tmp_path: Path) -> None:
     assert tokenizer.decode(tokenizer.encode("fünf")) == "fünf"
 
 
-PIECES_OF = {
-    "qwen2": ["x", " =", " ", "1", "2", "3", " +", " don", "'t", "\n\n", "   ", " y"],
-    "llama-bpe": ["x", " =", " ", "123", " +", " don", "'t", "\n\n", "   ", " y"],
-    "gpt-2": ["x", " =", " 123", " +", " don", "'t", "\n\n   ", " y"],
-    "smollm": ["x", " =", " ", "1", "2", "3", " +", " don", "'t", "\n\n   ", " y"],
-    "deepseek-coder": ["x", " = ", "1", "2", "3", " +", " don", "'", "t", "\n", "\n", "   ", " y"],
-}
+PIECES_OF = DATA["PIECES_OF"]
 
 
 @pytest.mark.parametrize("kind", PIECES_OF)

@@ -22,6 +22,7 @@ from golden_prompts import (
     raw_prompt,
     rendered,
 )
+from text_cases import data_beside
 
 from accel.models.model_file import model_file
 from accel.text.chat import conversation_tokens
@@ -35,6 +36,8 @@ from accel.text.prompts import (
 )
 from accel.text.special_tokens import FimFormat
 from accel.text.tokenizer import Tokenizer
+
+DATA = data_beside(__file__)
 
 GOLDEN = json.loads(FILE.read_text("utf-8"))
 
@@ -124,29 +127,7 @@ def test_llama_cpp_and_transformers_agree_with_what_is_frozen() -> None:
     assert dict(all_golden()) == GOLDEN
 
 
-WORDS = """Edit the code as instructed: rename x to y
-
-File: a.py
-
-Before it stands:
-```python
-import os
-
-```
-
-After it stands:
-```python
-f(1)
-```
-
-The code to edit:
-```python
-def f(x):
-    return x
-
-```
-
-Answer with the whole edited code in one fenced block and nothing else."""
+WORDS = DATA["WORDS"]
 
 
 def test_the_words_of_an_edit_stay_as_they_are() -> None:

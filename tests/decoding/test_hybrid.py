@@ -19,6 +19,7 @@ from hybrid_models import (
     vocabulary_metadata,
 )
 from numpy.typing import NDArray
+from text_cases import data_beside
 from tiny_models import Oracle, compiled, numbers, open_engine
 
 from accel.decoding.request import GenerationRequest
@@ -30,6 +31,8 @@ from accel.models.cpu.delta_net.cache import MOST_KEPT, HybridCache
 from accel.models.cpu.delta_net.model import CompiledHybrid
 from accel.models.cpu.delta_net.shape import CHUNK
 from accel.models.model_file import GgufModel, model_file
+
+DATA = data_beside(__file__)
 
 
 def logits_of(module: Any, text: TokenArray) -> NDArray[np.float32]:
@@ -67,16 +70,7 @@ def model(file: Path) -> CompiledHybrid:
     return actual
 
 
-SHAPES: dict[str, dict[str, Any]] = {
-    "twice as many heads of values": {},
-    "as many": {"linear_num_value_heads": 2},
-    "four times as many": {"linear_num_value_heads": 8, "linear_value_head_dim": 64},
-    "a tied head": {"tie_word_embeddings": True},
-    "layers that end with gated DeltaNet": {"num_hidden_layers": 6},
-    "other layers of attention": {
-        "layer_types": ["full_attention", "linear_attention", "linear_attention", "full_attention"]
-    },
-}
+SHAPES: dict[str, dict[str, Any]] = DATA["SHAPES"]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])
@@ -352,15 +346,7 @@ def test_a_session_that_is_held_again_goes_back_as_far(
         assert np.array_equal(*(numbers(model, batch, each) for each in (again, other)))
 
 
-_LAYER_COUNTS: dict[str, tuple[dict[str, Any], str]] = {
-    "none is for several tokens": ({"nextn_predict_layers": 0}, ""),
-    "one that is gone is counted": ({"block_count": 5, "nextn_predict_layers": 1}, ""),
-    "the text's alone are counted": ({"nextn_predict_layers": 1}, ""),
-    "the text's alone are counted, of three": ({"nextn_predict_layers": 3}, ""),
-    "more than there are": ({"block_count": 6, "nextn_predict_layers": 1}, "of 4 layers"),
-    "more than there are, none for several tokens": ({"block_count": 5}, "of 4 layers"),
-    "fewer than there are": ({"block_count": 3}, "of 4 layers"),
-}
+_LAYER_COUNTS: dict[str, tuple[dict[str, Any], str]] = DATA["_LAYER_COUNTS"]
 
 
 @pytest.mark.parametrize("how", _LAYER_COUNTS)

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from gguf_models import random_module, save_gguf
+from text_cases import data_beside
 
 from accel.errors import ModelNotFound
 from accel.models import fingerprint
@@ -23,6 +24,8 @@ from accel.models.cpu.decoder import Decoder
 from accel.models.cpu.kept_weights import KeptWeights
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.model_file import GgufModel, model_file
+
+DATA = data_beside(__file__)
 
 SIZES = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
 
@@ -352,15 +355,7 @@ def test_what_other_machines_may_remove_is_read_not_mapped(
 
 
 @pytest.mark.parametrize(
-    "machine",
-    [
-        ["generic", "+avx2"],
-        ["znver4", "+avx512vnni"],
-        ["skylake", "+avx2"],
-        ["apple-m1", "+dotprod"],
-        ["cortex-a76", "+dotprod,+i8mm"],
-    ],
-    ids=lambda machine: machine[0],
+    "machine", DATA["test_another_machine_packs_its_own"], ids=lambda machine: machine[0]
 )
 def test_another_machine_packs_its_own(
     machine: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

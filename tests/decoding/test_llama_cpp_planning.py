@@ -14,6 +14,7 @@ import conformance
 import numpy as np
 import pytest
 from quantised_by_llama_cpp import recurrent, saved
+from text_cases import data_cases
 from tiny_models import Oracle
 
 from accel.decoding.engine import Engine
@@ -195,16 +196,7 @@ def test_a_library_whose_gpu_is_missing_leaves_a_file_to_us(
     assert closed == ([] if is_on_gpu else [True])
 
 
-@pytest.mark.parametrize(
-    ("name", "is_gpu"),
-    [
-        ("libggml-cuda.so", True),
-        ("libggml-metal.dylib", True),
-        ("ggml-vulkan.dll", True),
-        ("libggml-cpu-haswell.so", False),
-        ("libggml-base.so", False),
-    ],
-)
+@data_cases()
 def test_a_library_for_a_gpu_is_known_by_its_file(
     name: str, is_gpu: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,37 +11,18 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import pytest
 from numba.core.caching import UserProvidedCacheLocator
+from text_cases import data_beside
 
 from accel.native.levels import LEVELS, X86_LEVELS, level_here, level_in_use
 from accel.native.machine_code import MADE_FOR, folder_of, pack, packed_code, unpack
 from accel.native.processor import processor
 
-PROCESSORS = {
-    "Haswell": ("avx2", "sse4_2 popcnt avx f16c avx2 fma bmi1 bmi2 abm movbe cx16 aes pclmulqdq"),
-    "Sandy Bridge": (None, "sse4_2 popcnt avx aes pclmulqdq cx16"),
-    "Alder Lake": ("avx-vnni", "gfni vaes vpclmulqdq sha_ni adx avx_vnni"),
-    "Skylake-X": ("avx2", "adx avx512f avx512bw avx512cd avx512dq avx512vl"),
-    "Cascade Lake": ("avx512-vnni", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni"),
-    "Zen 4": ("avx512-vnni", "adx avx512f avx512bw avx512cd avx512dq avx512vl avx512_vnni "
-              "avx512_bf16 gfni vaes"),
-}  # fmt: skip
+DATA = data_beside(__file__)
+
+PROCESSORS = DATA["PROCESSORS"]
 """The level of each, and what it has besides what Haswell has."""
 
-ARM_PROCESSORS = {
-    "Raspberry Pi 4": (None, ""),
-    "Raspberry Pi 5": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp"),
-    "Graviton 1": (None, ""),
-    "Graviton 2": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp ssbs"),
-    "Graviton 3": ("neon-i8mm", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve i8mm bf16"),
-    "Graviton 4": ("neon-i8mm", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve2 svei8mm i8mm"),
-    "Ampere Altra": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc dcpop asimddp ssbs"),
-    "ThunderX2": (None, "atomics asimdrdm"),
-    "A64FX": (None, "atomics fphp asimdhp asimdrdm fcma dcpop sve"),
-    "Neoverse V1 whose i8mm a hypervisor hides": (
-        "neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc asimddp sve svei8mm"
-    ),
-    "Apple M1 in Linux": ("neon-dotprod", "atomics fphp asimdhp asimdrdm lrcpc asimddp sha3"),
-}  # fmt: skip
+ARM_PROCESSORS = DATA["ARM_PROCESSORS"]
 """Processors of Arm by name, and the features beside those that all with 64 bits have."""
 
 on_linux = pytest.mark.skipif(

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from gguf_models import random_module, save_gguf
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 
 from accel.decoding.engine import Engine
 from accel.files.gguf import file as gguf_file
@@ -20,6 +21,8 @@ from accel.files.gguf.header import read_header
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.model_file import COMPUTED_AS_STORED, FolderModel, model_file
 from accel.text.gguf_tokenizer import tokenizer_of
+
+DATA = data_beside(__file__)
 
 
 @pytest.fixture(autouse=True)
@@ -110,41 +113,7 @@ def test_types_that_are_computed_as_stored_are_those_of_the_forward() -> None:
     assert set(BLOCK_TYPES) == COMPUTED_AS_STORED
 
 
-SHRINKING = """
-import os, sys, threading
-from pathlib import Path
-
-path = Path(sys.argv[1])
-whole = path.read_bytes()
-over = threading.Event()
-
-def shrink():
-    while not over.is_set():
-        for part in (2, 3, 50, 1):
-            os.truncate(path, len(whole) // part)
-        path.write_bytes(whole)
-
-thread = threading.Thread(target=shrink)
-thread.start()
-from lsp_server.shared.contract.options import EngineOptions
-from lsp_server.engine.memory import need_of
-from lsp_server.engine.model_paths import check_model
-from lsp_server.shared.errors import ModelUnavailable
-from lsp_server.models.description import describe
-
-answers = {"whole": 0, "broken": 0}
-for _ in range(150):
-    try:
-        check_model(sys.argv[2])
-        answers["whole"] += 1
-    except ModelUnavailable:
-        answers["broken"] += 1
-    describe(Path(sys.argv[2]))
-    need_of(EngineOptions(path=sys.argv[2]))
-over.set()
-thread.join()
-print(answers)
-"""
+SHRINKING = DATA["SHRINKING"]
 
 
 @pytest.mark.parametrize("kind", ["file", "folder"])

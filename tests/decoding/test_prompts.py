@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from small_model import SMALL_MODEL
+from text_cases import data_cases
 from tiny_models import byte_tokenizer
 
 from accel.errors import InvalidRequest, UnsupportedPrompt
@@ -63,16 +64,7 @@ def test_drafts_continue_the_text_and_no_marker() -> None:
     assert EMBEDDED.decode_bytes(prompt.text) + prompt.required_prefix == b"a = 1\nb ="
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"],
-        ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"],
-        ["<fim-prefix>", "<fim-suffix>", "<fim-middle>"],
-        ["<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"],
-        ["▁<PRE>", "▁<SUF>", "▁<MID>"],
-    ],
-)
+@data_cases("names")
 def test_known_names_are_found_in_any_vocabulary(names: list[str]) -> None:
     tokenizer = Tokenizer(byte_tokenizer(specials=names))
     prompt = fim_prompt(tokenizer, "a\n", "b\n")
@@ -102,17 +94,7 @@ def test_a_first_word_alone_stays_in_the_prompt() -> None:
     assert tokenizer.decode_bytes(prompt.tokens) + prompt.required_prefix == b"imp"
 
 
-@pytest.mark.parametrize(
-    ("prefix", "piece"),
-    [
-        ("x = foo.ba", ".ba"),
-        ("x = foo\n    ", "\n    "),
-        ("def f():\n", "\n"),
-        ("return val", " val"),
-        ("print(", "("),
-        ("x = ", " "),
-    ],
-)
+@data_cases()
 def test_the_prompt_backs_off_to_a_border(prefix: str, piece: str) -> None:
     assert back_off(EMBEDDED, prefix) == (prefix[: -len(piece)], piece)
 

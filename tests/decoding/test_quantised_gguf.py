@@ -16,6 +16,7 @@ import torch
 from gguf_models import gguf_metadata, gguf_tensors, random_module, save_gguf, vocabulary_metadata
 from gguf_writer import Stored, write_gguf
 from slow_weights import SIZES, random_blocks
+from text_cases import data_beside, data_cases
 from tiny_models import numbers
 
 from accel.errors import BrokenModel, InvalidRequest, UnsupportedModel
@@ -33,24 +34,12 @@ from accel.models.probe import Probe
 from accel.native.processor import INSTRUCTIONS
 from tests.benchmarks.gguf_module import read_module
 
-CPU = torch.device("cpu")
-SIZE: dict[str, Any] = {
-    "hidden_size": 256,
-    "intermediate_size": 512,
-    "head_dim": 64,
-    "initializer_range": 0.05,
-}
+DATA = data_beside(__file__)
 
-MIXED = {
-    "token_embd": "Q4_1",
-    "attn_q": "Q4_K",
-    "attn_k": "Q4_K",
-    "attn_v": "Q6_K",
-    "attn_output": "Q5_K",
-    "ffn_gate": "Q5_0",
-    "ffn_up": "Q5_1",
-    "ffn_down": "Q6_K",
-}
+CPU = torch.device("cpu")
+SIZE: dict[str, Any] = DATA["SIZE"]
+
+MIXED = DATA["MIXED"]
 """Types by the names of tensors, as files of llama.cpp mix them."""
 
 
@@ -78,17 +67,7 @@ def save_mixed(path: Path, module: Any, size: float = 0.02) -> Path:
     return write_gguf(path, metadata, tensors)
 
 
-@pytest.mark.parametrize(
-    ("kind", "matrices"),
-    [
-        ("llama", "Q8_0"),
-        ("llama-scaled", "Q8_0"),
-        ("qwen2", "Q4_0"),
-        ("qwen3", "Q8_0"),
-        ("mistral", "F16"),
-        ("granite", "Q8_0"),
-    ],
-)
+@data_cases()
 def test_a_file_gives_what_its_slow_forward_gives(kind: str, matrices: str, tmp_path: Path) -> None:
     changes = {"attention_bias": False} if kind == "llama-scaled" else {}
     module = random_module(kind, **SIZE, **changes)
@@ -205,16 +184,7 @@ def test_the_forward_of_every_file_is_compiled_without_one(tmp_path: Path) -> No
     assert layouts_of(path) == {matrix.layout for matrix in whole.matrices}
 
 
-@pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"head_dim": 16}, "parts of size 16, no multiple of 32"),
-        ({"intermediate_size": 80}, "parts of size 80"),
-        ({"attention_bias": True}, "weights such as 'blk.0.attn_output.bias'"),
-        ({"mlp_bias": True}, "weights such as 'blk.0.ffn_down.bias'"),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize(("changes", "words"), DATA["test_what_our_forward_lacks_is_said"], ids=str)
 def test_what_our_forward_lacks_is_said(
     changes: dict[str, Any], words: str, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 from assembly_loops import innermost_loops
 from llvmlite import ir
 from slow_weights import random_blocks
+from text_cases import data_beside
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
 from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
@@ -32,6 +33,8 @@ from accel.models.cpu.quantised.super_blocks import write_in_halves
 from accel.models.cpu.quantised.tile import Arguments, write_tile
 from accel.native.levels import ARM_LEVELS
 
+DATA = data_beside(__file__)
+
 I64 = ir.IntType(64)
 
 TILES = tuple(layout for layout in LAYOUTS if not layout.has_super_blocks)
@@ -40,12 +43,7 @@ TILES = tuple(layout for layout in LAYOUTS if not layout.has_super_blocks)
 KINDS = {0: "Q8_0", 1: "Q4_0", 2: "Q4_1", 3: "Q5_1", 4: "Q6_K"}
 """A type of each form."""
 
-MEASURED = {
-    "avx512-vnni": "c84c8576c70c3981",
-    "avx-vnni": "662b6d26b3c7957d",
-    "avx2": "b706e2490eb0a8bd",
-    "portable": "7b5778b37dc74518",
-}
+MEASURED = DATA["MEASURED"]
 """Digests of the steps of all tiles of a set."""
 
 

@@ -7,6 +7,7 @@ import random
 import numpy as np
 from edit_words import END, WordCodec, edit_request, replay_edit
 from seeds import for_each_seed
+from text_cases import data_beside
 
 from accel.draft_tree import DraftTree, Source
 from accel.drafting.base import Continuations, DraftRequest
@@ -14,23 +15,9 @@ from accel.drafting.copy.drafter import CopyDrafter
 from tests.benchmarks.replay import replay
 from tests.draft_trees import accepted_path
 
-FUNCTION = """def connect(host, port):
-    address = resolve(host)
-    if not address:
-        log(host, port)
-        return None
-    channel = open_channel(address, port)
-    channel.name = host
-    channel.timeout = 30
-    register(host, channel)
-    return channel
+DATA = data_beside(__file__)
 
-
-def close(channel):
-    channel.flush()
-    channel.stop()
-    forget(channel.name)
-"""
+FUNCTION = DATA["FUNCTION"]
 
 
 def forwards(instruction: str, after: str, before: str = FUNCTION) -> int:

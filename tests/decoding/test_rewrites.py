@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from edit_words import WordCodec
+from text_cases import data_cases
 
 from accel.drafting.copy.rewrites import (
     learn_rename,
@@ -18,42 +19,14 @@ from accel.drafting.copy.rewrites import (
 CODE = "def connect(host, port):\n    ghost = host.name\n    return host\n"
 
 
-@pytest.mark.parametrize(
-    ("left", "old", "new", "right", "expected"),
-    [
-        ("return self.fo", "o", "obar", "(x)", ("foo", "foobar")),
-        ("a = ", "", "await ", "foo(x)", ("foo", "await foo")),
-        ("t.", "Any", "AnyStr", "]", ("Any", "AnyStr")),
-        ("x = ", "load(a, b", "read(a, b", ")", ("load", "read")),
-        ("x = ", "", "", "foo", None),
-        ("x = ", "1", "1\n    y = 2", "\n", None),
-        ("f(", "+", "-", "2)", None),
-        ("x = ", "a b c d e f g", "z", "\n", None),
-    ],
-)
+@data_cases()
 def test_a_change_becomes_a_rule_or_none(left, old, new, right, expected):
-    assert learn_rename(left, old, new, right) == expected
+    assert learn_rename(left, old, new, right) == (expected and tuple(expected))
 
 
-@pytest.mark.parametrize(
-    ("instruction", "expected"),
-    [
-        ("Rename the parameter `host` to `server`.", [("host", "server")]),
-        ("rename host -> server", [("host", "server")]),
-        ("Change the name of the variable host to server_name", [("host", "server_name")]),
-        ("call the parameter port with care", []),
-        ("use peer instead of host", [("host", "peer")]),
-        ("Rename the function connect to open_connection", [("connect", "open_connection")]),
-        ("rename missing to found", []),
-        ("rename it to dial", [("connect", "dial")]),
-        ("Change the function's name to dial.", [("connect", "dial")]),
-        ("call the parameter host peer instead", [("host", "peer")]),
-        ("replace host with peer", [("host", "peer")]),
-        ("add host to port", []),
-    ],
-)
+@data_cases()
 def test_renames_are_read_from_instructions(instruction, expected):
-    assert spoken_renames(instruction, CODE) == expected
+    assert spoken_renames(instruction, CODE) == [tuple(pair) for pair in expected]
 
 
 def test_phrases_are_what_the_code_has_not():

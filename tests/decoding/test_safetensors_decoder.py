@@ -15,6 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 from tiny_models import compiled, numbers, save
 
 from accel.files.folder_architecture import folder_architecture
@@ -22,20 +23,15 @@ from accel.models.batch import chain_batch
 from accel.models.hf_loading import end_tokens, load_module
 from accel.models.probe import Probe
 
+DATA = data_beside(__file__)
+
 CPU = torch.device("cpu")
 
 
 TOLERANCES = {"fp32": 1e-5, "int8": 0.1}
 """Of the mean difference, by how far logits lie apart."""
 SIZES = {"hidden_size": 256, "intermediate_size": 512, "head_dim": 64}
-LLAMA3 = {
-    "rope_type": "llama3",
-    "rope_theta": 500000.0,
-    "factor": 4.0,
-    "low_freq_factor": 1.0,
-    "high_freq_factor": 4.0,
-    "original_max_position_embeddings": 64,
-}
+LLAMA3 = DATA["LLAMA3"]
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "int8"])

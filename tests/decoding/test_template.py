@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 from small_vocabularies import TEMPLATE
+from text_cases import data_beside
 from transformers.utils.chat_template_utils import _compile_jinja_template
 
 from accel.text.chat import with_all_instructions
 from accel.text.template import TemplateFailed, render
+
+DATA = data_beside(__file__)
 
 
 def rendered(template: str, *contents: str, **variables: object) -> str:
@@ -95,28 +98,7 @@ def test_a_template_sees_the_message_and_its_text_stays_known(case: str) -> None
             assert f"<|{name}|>" in own.lower(), "what the template writes is its own"
 
 
-STATEMENTS = {
-    "breaks": "{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}",
-    "continues": "{% for i in range(4) %}{% if i == 2 %}{% continue %}{% endif %}{{ i }}"
-    "{% endfor %}",
-    "a break in a generation": "{% for m in messages %}{% generation %}{{ m.content }}"
-    "{% endgeneration %}{% break %}{% endfor %}",
-    "a generation in a generation": "{% generation %}a{% generation %}b{% endgeneration %}"
-    "{% endgeneration %}",
-    "a generation that trims": "a  {%- generation -%}  b  {%- endgeneration -%}  c",
-    "what is set in a generation": "{% set x = 1 %}{% generation %}{% set x = 2 %}{{ x }}"
-    "{% endgeneration %}{{ x }}",
-    "JSON in one line": "{{ {'b': 1, 'a': 'é<'} | tojson(sort_keys=true) }}",
-    "JSON with separators": "{{ {'b': [1, 2]} | tojson(separators=(',', ':')) }}",
-    "JSON of letters": "{{ 'é<>&' | tojson(ensure_ascii=true) }}",
-    "JSON with lines": "{{ {'b': [1, {}]} | tojson(indent=4) }}",
-    "blocks that are trimmed": "{% if true %}\n  a\n{% endif %}\n\t{% if true %}\nb{% endif %}",
-    "the year": "{{ strftime_now('%Y') }}",
-    "tests of kinds": "{{ messages is iterable }}{{ 'x' is string }}{{ y is defined }}",
-    "a dict's items": "{% for k, v in messages[0].items() %}{{ k }}={{ v }};{% endfor %}",
-    "a message from the end": "{{ messages[-1]['content'] }}{{ messages[::-1][0].role }}",
-    "no tools": "{{ tools is none }}{{ documents is none }}{{ add_generation_prompt }}",
-}
+STATEMENTS = DATA["STATEMENTS"]
 
 
 @pytest.mark.parametrize("case", STATEMENTS)
@@ -131,13 +113,7 @@ def test_what_transformers_allows_is_rendered(case: str) -> None:
     assert rendered(f"{template}{{{{ messages[0].content }}}}", "hi") == f"{expected}hi"
 
 
-LEFT_OUT = {
-    "all": "nothing",
-    "the first": "{{ messages[1].content }}{{ messages[2].content }}",
-    "the last": "{% for m in messages[:-1] %}{{ m.content }}{% endfor %}",
-    "one role": "{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}",
-    "all but its length": "{{ messages[0].content | length }}{{ messages[1].content }}",
-}
+LEFT_OUT = DATA["LEFT_OUT"]
 
 
 @pytest.mark.parametrize("case", LEFT_OUT)
@@ -158,13 +134,7 @@ def test_a_refusal_of_a_template_is_said() -> None:
         render("{{ raise_exception('no system messages') }}", [("system", "x")], {})
 
 
-SLOW = {
-    "endless loops": "{% set r = range(99999) %}{% for a in r %}{% for b in r %}{% endfor %}"
-    "{% endfor %}",
-    "lists in lists": "{% set n = namespace(x=[1]) %}{% for i in range(60) %}"
-    "{% set n.x = [n.x, n.x] %}{% endfor %}{{ n.x }}",
-    "large numbers": "{{ (9 ** 999999999) % 7 }}",
-}
+SLOW = DATA["SLOW"]
 HOSTILE = {
     "long texts": "{{ 'a' * 3000000000 }}",
     "texts that double": "{% set n = namespace(x='a') %}{% for i in range(60) %}"

@@ -6,11 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from text_cases import data_beside
 from tiny_models import byte_tokenizer
 
 from accel.text.chat import chat_tokens, conversation_tokens
 from accel.text.thinking import switched_off
 from accel.text.tokenizer import Tokenizer
+
+DATA = data_beside(__file__)
 
 _TURNS = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
@@ -32,48 +35,7 @@ def tail(template: str, folder: Path, question: str = "question") -> str:
     return text.rpartition(question)[2].removesuffix("ANSWER").removeprefix("<|im_end|>\n")
 
 
-SWITCHES = {
-    "Qwen3": (
-        "A\n{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
-        "{% endif %}",
-        "A\n<think>\n\n</think>\n\n",
-    ),
-    "Qwen3.5, 4B and larger": (
-        "A\n{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
-        "{% else %}<think>\n{% endif %}",
-        "A\n<think>\n\n</think>\n\n",
-    ),
-    "Qwen3.5, smaller": (
-        "A\n{% if enable_thinking is defined and enable_thinking is true %}<think>\n"
-        "{% else %}<think>\n\n</think>\n\n{% endif %}",
-        "A\n<think>\n\n</think>\n\n",
-    ),
-    "SmolLM3": ("{% if enable_thinking %}<think>\n{% else %}A{% endif %}", "A"),
-    "Granite": ("{% if thinking %}<think>{% endif %}A", "A"),
-    "DeepSeek-V3.1": (
-        "{% if not thinking is defined %}{% set thinking = true %}{% endif %}"
-        "{{ '<think>' if thinking else '</think>' }}",
-        "</think>",
-    ),
-    "Command A": ("{% if reasoning %}<|START_THINKING|>{% else %}B{% endif %}", "B"),
-    "Seed-OSS": ("{% if thinking_budget == 0 %}<seed:think></seed:think>{% endif %}A", None),
-    "by effort": ("{{ reasoning_effort | default('medium') }}", "low"),
-    "by an effort of none": (
-        "{% if reasoning_effort == 'none' %}A{% else %}<think>\n{% endif %}",
-        "A",
-    ),
-    "a default that thinks": ("{% if enable_thinking | default(true) %}<think>{% endif %}A", "A"),
-    "EXAONE": (
-        "{{ '<think>\n' if enable_thinking is defined and enable_thinking else "
-        "'<think>\n\n</think>\n\n' }}",
-        "<think>\n\n</think>\n\n",
-    ),
-    "another name": ("{% if enable_reasoning is not false %}<reasoning>{% endif %}A", "A"),
-    "an effort that it does not know": (
-        "{% if reasoning_effort is defined %}{{ raise_exception('unknown') }}{% endif %}A",
-        "A",
-    ),
-}
+SWITCHES = DATA["SWITCHES"]
 
 
 @pytest.mark.parametrize("case", SWITCHES)
@@ -85,36 +47,7 @@ def test_thinking_is_switched_off_where_the_template_can(case: str, tmp_path: Pa
     assert actual.replace("\n", "") == asked_for.replace("\n", "")
 
 
-OPEN = {
-    "R1": ("<think>\n", "<think>\n\n</think>\n\n"),
-    "without a line": ("<think>", "<think>\n\n</think>\n\n"),
-    "after a closed one": ("<think></think>B<think>\n", "<think></think>B<think>\n\n</think>\n\n"),
-    "a closed one": ("<think>\n\n</think>\n\n", "<think>\n\n</think>\n\n"),
-    "closed alone": ("</think>\n", "</think>\n"),
-    "thinking": ("<thinking>\n", "<thinking>\n\n</thinking>\n\n"),
-    "thought": ("<thought>\n", "<thought>\n\n</thought>\n\n"),
-    "reasoning": ("<reasoning>", "<reasoning>\n\n</reasoning>\n\n"),
-    "Seed": ("<seed:think>", "<seed:think>\n\n</seed:think>\n\n"),
-    "Magistral": ("[THINK]", "[THINK][/THINK]"),
-    "Kimi": ("\u25c1think\u25b7", "\u25c1think\u25b7\u25c1/think\u25b7"),
-    "Command A": (
-        "<|START_THINKING|>",
-        "<|START_THINKING|><|END_THINKING|><|START_RESPONSE|>",
-    ),
-    "Command A, closed": (
-        "<|START_THINKING|><|END_THINKING|>",
-        "<|START_THINKING|><|END_THINKING|>",
-    ),
-    "Apertus": ("<|inner_prefix|>", "<|inner_prefix|><|inner_suffix|>"),
-    "Gemma": ("<|channel>thought\n", "<|channel>thought\n<channel|>"),
-    "gpt-oss": ("<|start|>assistant", "<|start|>assistant<|channel|>final<|message|>"),
-    "gpt-oss, thinking": (
-        "<|start|>assistant<|channel|>analysis<|message|>",
-        "<|start|>assistant<|channel|>analysis<|message|><|end|><|start|>assistant"
-        "<|channel|>final<|message|>",
-    ),
-    "none": ("<|im_start|>assistant\n", "<|im_start|>assistant\n"),
-}
+OPEN = DATA["OPEN"]
 
 
 @pytest.mark.parametrize("case", OPEN)

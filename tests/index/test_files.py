@@ -17,12 +17,15 @@ import pytest
 from counted_calls import counted_calls
 from seeds import Amount
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 
 from repo_index.files import FileRules, Limits
 from repo_index.indexer import Indexer
 from repo_index.reading import read_content
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
+
+DATA = data_beside(__file__)
 
 
 def make(root: Path, files: dict[str, str | bytes]) -> None:
@@ -324,27 +327,7 @@ def test_a_walk_does_as_much_for_a_file_by_many_patterns_as_by_few(tmp_path: Pat
     assert calls(60) < 1.1 * calls(1)
 
 
-_AUDITED = """
-    import sys
-    from pathlib import Path
-    from lsp_server.engine.workspaces import text_tokenizer
-    from repo_index.indexer import Indexer
-    from repo_index.source_tree import FolderTree
-    work, store, model = map(Path, sys.argv[1:])
-    tokenizer = text_tokenizer(model)
-    started = []
-    def audit(event, arguments):
-        if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.fork",
-                     "socket.connect", "pty.spawn"):
-            started.append((event, arguments))
-    sys.addaudithook(audit)
-    indexer = Indexer.open(FolderTree(work), store, tokenizer)
-    indexer.refresh()
-    indexer.refresh(["a.py", ".git", "nested"])
-    indexer.explain("a.py")
-    indexer.merge(everything=True)
-    print(started)
-"""
+_AUDITED = DATA["_AUDITED"]
 
 
 def test_nothing_of_a_workspace_is_run(tmp_path: Path) -> None:

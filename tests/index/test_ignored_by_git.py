@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 from seeds import Amount
+from text_cases import data_beside
 
 from repo_index.files import FileRules
+
+DATA = data_beside(__file__)
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -127,29 +130,7 @@ def test_random_trees_are_ignored_as_git_ignores_them(
         assert {path for path, _ in rules.walk()} == filled - expected, trial
 
 
-_INCLUDES = {
-    "the user's own": ("[core]\nexcludesFile=EXCLUDES\n", ""),
-    "with a comment behind and in quotes": ('[core] ; c\n  ExcludesFile = "EXCLUDES" # c\n', ""),
-    "on one line with the section": ("[CORE] excludesfile = EXCLUDES", ""),
-    "over two lines": ("[core]\nexcludesfile = EXCL\\\nUDES", ""),
-    "included": ('[include]\npath = "INCLUDED"\n', ""),
-    "included below a folder": ('[includeIf "gitdir:WORK/"]\npath = INCLUDED\n', ""),
-    "included below any folder of a name": ('[includeIf "gitdir:work/"]\npath = INCLUDED\n', ""),
-    "included for another folder": ('[includeIf "gitdir:/other/"]\npath = INCLUDED\n', ""),
-    "included in any case": ('[includeIf "gitdir/i:**/WoRk/.GIT"]\npath = INCLUDED\n', ""),
-    "included for a branch": ('[includeIf "onbranch:tri*"]\npath = INCLUDED\n', ""),
-    "included for another branch": ('[includeIf "onbranch:other/"]\npath = INCLUDED\n', ""),
-    "included for a folder beside": ('[includeIf "gitdir:./work/"]\npath = INCLUDED\n', ""),
-    "the repository's": ("", "[core]\nexcludesFile=EXCLUDES\n"),
-    "the repository's is empty": ("[core]\nexcludesFile=EXCLUDES\n", "[core]\nexcludesFile=\n"),
-    "the repository includes it": ("", "[include]\npath = INCLUDED\n"),
-    "relative to the work tree": ("", "[core]\nexcludesFile=../excludes\n"),
-    "of a worktree": ("", "[extensions]\nworktreeConfig=true\n"),
-    "of a worktree, switched off": ("", "[extensions]\nworktreeConfig=false\n"),
-    "another section": ("[mine]\nexcludesFile=EXCLUDES\n", ""),
-    "a subsection": ('[core "x"]\nexcludesFile=EXCLUDES\n', ""),
-    "in an included file that includes itself": ("[include]\npath = LOOP\n", ""),
-}
+_INCLUDES = DATA["_INCLUDES"]
 
 
 @pytest.mark.parametrize("how", _INCLUDES)

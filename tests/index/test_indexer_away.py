@@ -17,6 +17,7 @@ import psutil
 import pytest
 import pytest_asyncio
 from small_model import SMALL_MODEL
+from text_cases import data_cases
 
 from lsp_server.index import client as indexer_client
 from lsp_server.index.client import IndexerClient, WorkspaceState
@@ -472,26 +473,7 @@ async def test_a_workspace_that_is_closed_meanwhile_is_not_watched_any_more(
 # What counts
 
 
-@pytest.mark.parametrize(
-    ("path", "counts"),
-    [
-        ("a.py", True),
-        ("deep", True),
-        ("deep/c.py", True),
-        ("deleted.py", True),
-        ("deep/deleted/too.py", True),
-        (".gitignore", True),
-        ("empty.py", False),
-        ("generated/g.py", False),
-        ("generated/deleted.py", False),
-        ("ignored.py", False),
-        ("deleted.log", False),
-        ("picture.png", False),
-        (".git/index", False),
-        ("large.py", False),
-        (".env", False),
-    ],
-)
+@data_cases()
 def test_what_may_change_the_index(path: str, counts: bool, work: Path) -> None:
     (work / ".gitignore").write_text("ignored.py\n*.log\n")
     for name in ("generated/g.py", "ignored.py", "picture.png", ".git/index", ".env"):

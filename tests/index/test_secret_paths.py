@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from planted_secrets import SECRET_PATHS, innocent_paths
+from text_cases import data_cases
 
 from repo_index.files import FileRules
 from repo_index.secret_paths import secret_path
@@ -55,18 +56,7 @@ def test_the_rules_of_a_workspace_look_at_the_whole_path(
     assert "secret" in FileRules(tmp_path).excluded(".aws/config")
 
 
-@pytest.mark.parametrize(
-    ("path", "reason"),
-    [
-        ("build/x.ini", "build/"),
-        ("build/new/deep/x.ini", "build/"),
-        ("notes.tmp", "*.tmp"),
-        ("new/notes.tmp", "*.tmp"),
-        ("kept.tmp", ""),
-        ("src/a.py", ""),
-        ("node_modules/a/index.js", "node_modules"),
-    ],
-)
+@data_cases()
 def test_what_ignore_files_leave_out_is_known_before_there_is_a_file(
     tmp_path: Path, path: str, reason: str
 ) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from planted_secrets import LETTERS, SECRET_PATHS, token, word
 from seeds import Amount
+from text_cases import data_cases
 
 from repo_index import secrets
 from repo_index.datastore import Datastore
@@ -92,23 +93,7 @@ def test_ordinary_code_is_hardly_ever_taken_for_a_secret(library: list[str]) -> 
     assert len(taken) <= len(library) / 100, taken
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        'password = "your-password-here"',
-        'API_KEY = os.environ["API_KEY"]',
-        'token = "<your token>"',
-        "password: str = field(default='changeme123456')",
-        "secret = get_secret('projects/1234/secrets/name')",
-        "if line.startswith('-----BEGIN PRIVATE KEY-----'):\n    pass",
-        'sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"',
-        "https://user:password@example.com/",
-        "tokenizer = AutoTokenizer.from_pretrained('gpt2')",
-        "AKIAIOSFODNN7EXAMPLE",
-        "class TokenKind2Example: ...",
-        "MASK_TOKEN_ID_12345 = tokenizer.mask_token_id_12345",
-    ],
-)
+@data_cases("text")
 def test_harmless_text(text: str) -> None:
     assert secret_content(text) == ""
 
@@ -119,29 +104,7 @@ def test_the_reason_names_the_line_and_not_the_secret() -> None:
     assert reason == "secret: an access token on line 3"
 
 
-@pytest.mark.parametrize(
-    ("path", "secret"),
-    [
-        (".env", True),
-        ("a/.ENV.production", True),
-        (".env.example", False),
-        ("certs/server.PEM", True),
-        ("id_rsa", True),
-        ("id_rsa.pub", False),
-        ("home/.ssh/config", True),
-        (".aws/credentials", True),
-        ("config/secrets.yml", True),
-        ("lib/secrets.py", False),
-        ("credentials.json", True),
-        ("src/credentials.ts", False),
-        ("terraform.tfvars", True),
-        (".netrc", True),
-        ("environment.py", False),
-        ("keyboard.py", False),
-        ("docs/keys.md", False),
-        ("service-account-prod.json", True),
-    ],
-)
+@data_cases()
 def test_names(path: str, secret: bool) -> None:
     assert bool(secret_path(path)) is secret
 
@@ -239,16 +202,7 @@ def test_a_search_without_compiled_code_finds_the_same(library: list[str]) -> No
         assert secret_content(text, compiled=False) == secret_content(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Server=db;User Id=sa;Password=JatXxxVg2j7a;Encrypt=true",
-        "machine host login ann password qitA6hVKfzXxXE7a",
-        "Authorization: Bearer mzOZAUtNN5MDIngUC0RlOeerjYauMUiu2VHIXxxw7",
-        "Authorization: Bearer mzOZAtEsT5MDIngUC0RlOeerjYauMUiu2VHIqpzw7",
-        "key = AKIA0RK999K9DPPIJK9R",
-    ],
-)
+@data_cases("text")
 def test_random_letters_may_spell_a_placeholder(text: str) -> None:
     assert secret_content(text)
 

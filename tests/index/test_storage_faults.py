@@ -18,12 +18,15 @@ import numpy as np
 import pytest
 from seeds import Amount
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 
 from repo_index.datastore import Datastore
 from repo_index.errors import StoreUnwritable
 from repo_index.tokens import TextTokenizer
 from tests.index.faulty_files import Died, DyingFiles, FullDisk
 from tests.index.store_place import Place, manifest_of
+
+DATA = data_beside(__file__)
 
 
 def test_a_crash_leaves_the_old_or_the_new_state(
@@ -155,24 +158,7 @@ def test_single_failures_lose_nothing(tmp_path: Path, tokenizer: TextTokenizer, 
         assert place.served() == place.expected()
 
 
-_WRITER = """
-    import random, sys, time
-    from pathlib import Path
-    from lsp_server.engine.workspaces import text_tokenizer
-    from repo_index.indexer import Indexer
-    from repo_index.source_tree import FolderTree
-    work, store, model, seed = sys.argv[1:]
-    generator = random.Random(int(seed))
-    indexer = Indexer.open(FolderTree(Path(work)), Path(store),
-                           text_tokenizer(Path(model)), threads=1)
-    print("open", flush=True)
-    while True:
-        for _ in range(3):
-            path = Path(work, f"{generator.randint(0, 9)}.py")
-            path.write_text(f"value = {generator.random()}\\n" * generator.randint(1, 200))
-        indexer.refresh()
-        indexer.merge(everything=generator.random() < 0.3)
-"""
+_WRITER = DATA["_WRITER"]
 
 
 def test_killed_writers_leave_a_sound_store(
@@ -242,19 +228,7 @@ def test_segments_are_replaced_under_a_reader(
     assert lookups > replacements
 
 
-_READER = """
-    import os, sys
-    import numpy as np
-    from pathlib import Path
-    from repo_index.datastore import Datastore
-    store, digest, cut = sys.argv[1:]
-    datastore = Datastore.open(Path(store), digest)
-    if cut == "cut":
-        for path in Path(store).glob("*.segment"):
-            os.truncate(path, 0)
-    found = datastore.snapshot().lookup(np.arange(16, dtype=np.int32))
-    print(len(datastore.problems))
-"""
+_READER = DATA["_READER"]
 
 
 def test_truncation_from_outside_costs_one_reader(tmp_path: Path, tokenizer: TextTokenizer) -> None:

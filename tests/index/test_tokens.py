@@ -6,19 +6,15 @@ import json
 
 import numpy as np
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 
 from accel.text.tokenizer import Tokenizer
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import source_text, text_tokenizer
 
-_TEXTS = [
-    "",
-    " ",
-    "\n    x = 1\n",
-    "<|file_sep|> <|fim_prefix|><|endoftext|>",
-    "é e\u0301 日本 👩\u200d👩 \u2028\x00\x7f",
-    "\tdef f():\r\n\treturn 'it''s'",
-]
+DATA = data_beside(__file__)
+
+_TEXTS = DATA["_TEXTS"]
 
 
 def test_ids_equal_those_of_the_model_side(any_tokenizer: TextTokenizer) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 from seeds import Amount
 from small_model import SMALL_MODEL
+from text_cases import data_beside
 
 from lsp_server.engine.workspaces import text_tokenizer
 from repo_index import folder_watch
@@ -31,6 +32,8 @@ from repo_index.tokens import TextTokenizer
 from repo_index.warming import warm_up
 from repo_index.watcher import Watcher
 from tests.index.test_indexer import expected_texts, indexed_texts, piece, random_step
+
+DATA = data_beside(__file__)
 
 LONG_WAIT_S = 60.0
 
@@ -247,22 +250,7 @@ def test_an_overflow_is_followed_by_a_look_at_everything(
         wait_for(lambda: place.indexer.status().files == 2)
 
 
-_FOLLOWER = """
-    import sys, time
-    from pathlib import Path
-    from lsp_server.engine.workspaces import text_tokenizer
-    from repo_index.indexer import Indexer
-    from repo_index.source_tree import FolderTree
-    from repo_index.watcher import Watcher
-    work, store, model = map(Path, sys.argv[1:])
-    tree = FolderTree(work)
-    indexer = Indexer.open(tree, store, text_tokenizer(model), threads=1)
-    watcher = Watcher(tree, lambda paths: indexer.refresh(paths))
-    watcher.start()
-    indexer.refresh()
-    print("open", flush=True)
-    sys.stdin.read()
-"""
+_FOLLOWER = DATA["_FOLLOWER"]
 
 
 @pytest.mark.long

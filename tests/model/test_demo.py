@@ -12,35 +12,17 @@ from typing import Any
 
 import frozen_corpus
 import pytest
+from text_cases import data_beside
 
 from lsp_server.commands.demo.places import BAKERY
 
+DATA = data_beside(__file__)
+
 pytestmark = [pytest.mark.model, pytest.mark.timeout(900)]
 
-COMPLETED = {
-    "orders.py": [
-        "return sorted(found, key=lambda order: order.number)",
-        "return self.orders[number]",
-    ],
-    "prices.py": ["return self.product.grams * self.count"],
-    "stock.py": ["return total / len(values)"],
-}
+COMPLETED = DATA["COMPLETED"]
 """Lines that the demo types and the model ends as they were written."""
-EDITED = {
-    "remove the docstring": [('    """The amount of a text such as ``3.50``."""\n', "")],
-    'raise ValueError("no values") if not values': [
-        ('some numbers."""\n',
-         'some numbers."""\n    if not values:\n        raise ValueError("no values")\n'),
-    ],
-    "change the default of percent to 15": [("percent: int = 10", "percent: int = 15")],
-    'change "at least one is baked" to "bake one or more"': [
-        ('"at least one is baked"', '"bake one or more"')
-    ],
-    "delete all comments": [
-        ("    # Long names are cut, so that the columns stay straight.\n", "")
-    ],
-    "remove the type hints": [("with_vat(cents: int) -> int:", "with_vat(cents):")],
-}  # fmt: skip
+EDITED = DATA["EDITED"]
 """By instruction, what changes in the file, and nothing else."""
 RENAME = "rename found to open_orders"
 

@@ -11,8 +11,11 @@ import numba
 import pytest
 from packaging.metadata import parse_email
 from packaging.requirements import Requirement
+from text_cases import data_beside
 
 from release.machine_code import add_machine_code, told_code
+
+DATA = data_beside(__file__)
 
 MACHINES = (
     *(("linux", machine) for machine in ("x86_64", "aarch64", "riscv64", "ppc64le", "s390x")),
@@ -54,14 +57,7 @@ HELD: dict[str, tuple[list[str], set[tuple[str, str]], list[str]]] = {
 }
 """What lies in a wheel, for which machines that is, and what the wheel says of it."""
 
-METADATA = """Metadata-Version: 2.4
-Name: redraft
-Requires-Dist: filelock>=3.12
-Requires-Dist: numba>=0.61
-Provides-Extra: torch
-
-# Redraft
-"""
+METADATA = DATA["METADATA"]
 
 
 @pytest.fixture

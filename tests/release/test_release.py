@@ -11,22 +11,16 @@ from email.message import Message
 from pathlib import Path
 
 import pytest
+from text_cases import data_beside
 
 from release.artifacts import release_notes, write_neovim_tree, write_sums
 from release.bill_of_materials import bill_of_materials
 from release.checking import check_bill, check_sums
 from release.distributions import ROOT, build_sdist, build_wheel, without_local_links
 
-LOCK = {
-    "packages": {
-        "node_modules/vscode-languageclient": {
-            "version": "11.0.0", "license": "MIT", "integrity": "sha512-AQID",
-            "dependencies": {"semver": "^7"},
-        },
-        "node_modules/semver": {"version": "7.8.0", "license": "ISC", "integrity": "sha512-AQIE"},
-        "node_modules/eslint": {"version": "10.0.0", "license": "MIT", "integrity": "sha512-AQIF"},
-    }
-}  # fmt: skip
+DATA = data_beside(__file__)
+
+LOCK = DATA["LOCK"]
 
 
 @pytest.fixture(scope="module")

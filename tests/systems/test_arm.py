@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from fake_systems import FakeWindows, answer_sysctl
+from text_cases import data_cases
 
 from accel.native import aligned_memory, cpu_features
 from accel.native.levels import level_here
@@ -25,20 +26,7 @@ def described() -> str:
     return processor.__wrapped__()
 
 
-@pytest.mark.parametrize(
-    ("model", "features", "level"),
-    [
-        ("Apple M1", {"DotProd": 1, "I8MM": 0}, "neon-dotprod"),
-        ("Apple M1 Ultra", {"DotProd": 1, "I8MM": 0}, "neon-dotprod"),
-        ("Apple M2", {"DotProd": 1, "I8MM": 1}, "neon-i8mm"),
-        ("Apple M3 Pro", {"DotProd": 1, "I8MM": 1}, "neon-i8mm"),
-        ("Apple M4 Max", {"DotProd": 1, "I8MM": 1}, "neon-i8mm"),
-        ("Apple processor", {"DotProd": 1}, "neon-dotprod"),
-        ("Apple M1, macOS 11", {}, None),
-        ("Apple, without", {"DotProd": 0, "I8MM": 0}, None),
-        ("Apple, i8mm alone", {"I8MM": 1}, None),
-    ],
-)
+@data_cases()
 def test_macos_answers_for_each_feature(
     macos: None, monkeypatch: pytest.MonkeyPatch, model: str, features: dict[str, int],
     level: str | None,
@@ -111,16 +99,7 @@ def test_apple_has_longer_lines_and_larger_caches(
     assert cpu_features.first_level({"avxvnni"}) == 48 << 10
 
 
-@pytest.mark.parametrize(
-    ("machine", "known", "is_so"),
-    [
-        ("x86_64", {"sysctl.proc_translated": 1}, True),
-        ("x86_64", {"sysctl.proc_translated": 0}, False),
-        ("x86_64", {}, False),
-        ("arm64", {"sysctl.proc_translated": 0}, False),
-        ("arm64", {}, False),
-    ],
-)
+@data_cases()
 def test_a_python_that_rosetta_translates_is_told_so(
     macos: None, monkeypatch: pytest.MonkeyPatch, machine: str, known: dict[str, object],
     is_so: bool,
@@ -132,16 +111,7 @@ def test_a_python_that_rosetta_translates_is_told_so(
     assert "\n" not in TRANSLATED
 
 
-@pytest.mark.parametrize(
-    ("machine", "python", "is_so"),
-    [
-        ("ARM64", "win-amd64", True),
-        ("ARM64", "win32", True),
-        ("ARM64", "win-arm64", False),
-        ("AMD64", "win-amd64", False),
-        ("x86", "win32", False),
-    ],
-)
+@data_cases()
 def test_a_python_that_windows_translates_is_told_so(
     windows: FakeWindows, monkeypatch: pytest.MonkeyPatch, machine: str, python: str, is_so: bool
 ) -> None:

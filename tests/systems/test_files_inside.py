@@ -8,8 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from text_cases import data_beside
 
 from operating_system.files_inside import FileChanged, Replacement, open_inside, read_inside
+
+DATA = data_beside(__file__)
 
 
 @pytest.fixture
@@ -26,15 +29,7 @@ def names(root: Path) -> list[str]:
     return sorted(path.name for path in (root / "a" / "b").iterdir())
 
 
-LEADING_OUT = {
-    "the file": ("a/b/link.txt", "a/b/link.txt", "../../../outside.txt"),
-    "a file inside": ("a/b/link.txt", "a/b/link.txt", "file.txt"),
-    "its folder": ("a/link/outside.txt", "a/link", "../.."),
-    "the first folder": ("link/outside.txt", "link", ".."),
-    "a folder inside": ("link/b/file.txt", "link", "a"),
-    "nothing": ("a/b/link.txt", "a/b/link.txt", "nowhere"),
-    "itself": ("a/b/link.txt", "a/b/link.txt", "link.txt"),
-}
+LEADING_OUT = DATA["LEADING_OUT"]
 
 
 @pytest.mark.parametrize("case", LEADING_OUT)

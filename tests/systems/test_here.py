@@ -14,6 +14,7 @@ from typing import Any
 import platformdirs
 import pytest
 from numba import njit, types
+from text_cases import data_beside
 
 from lsp_server.editor.daemon.transport import dial, listen
 from operating_system import folders
@@ -25,14 +26,9 @@ from operating_system.threads import yielding_function
 from repo_index.files import FileRules, Limits
 from repo_index.folder_watch import start_watch
 
-HOLDER = """
-import sys
-from pathlib import Path
-from operating_system.file_lock import LockFile
-assert LockFile(Path(sys.argv[1])).acquire()
-print("held", flush=True)
-sys.stdin.read()
-"""
+DATA = data_beside(__file__)
+
+HOLDER = DATA["HOLDER"]
 
 
 def test_a_lock_goes_with_the_process_that_holds_it(tmp_path: Path) -> None:
@@ -109,18 +105,7 @@ def test_compiled_code_can_give_its_processor_away() -> None:
     assert call() == 0
 
 
-FREED = """
-import psutil
-from operating_system.machine import give_back_memory
-
-process = psutil.Process()
-blocks = [bytes([1]) * 50_000 for _ in range(4_000)]
-last = blocks[-1]
-del blocks
-freed = process.memory_info().rss
-give_back_memory()
-print(freed - process.memory_info().rss)
-"""
+FREED = DATA["FREED"]
 
 
 @pytest.mark.skipif(

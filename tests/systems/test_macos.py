@@ -19,6 +19,7 @@ import psutil
 import pytest
 from fake_systems import answer_sysctl
 from platformdirs.macos import MacOS
+from text_cases import data_beside
 
 from accel.models.llama_cpp.library_files import library_names
 from lsp_server.text.documents.workspace_folders import Folders
@@ -29,6 +30,8 @@ from operating_system.macos import asked
 from operating_system.processes import allow_many_files, is_same_user, stay_quick, watched
 from repo_index.files import FileRules, Limits
 from repo_index.folder_watch import ObserverWatch, start_watch
+
+DATA = data_beside(__file__)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -68,11 +71,7 @@ def test_all_processors_count(macos: None, monkeypatch: pytest.MonkeyPatch) -> N
     assert is_same_user(None)  # type: ignore[arg-type]
 
 
-CHIPS = {
-    "M1": (8, 4), "M1 Pro": (10, 8), "M1 Max": (10, 8), "M1 Ultra": (20, 16), "M2": (8, 4),
-    "M2 Max": (12, 8), "M3": (8, 4), "M3 Pro": (12, 6), "M4": (10, 4), "M4 Pro": (14, 10),
-    "M4 Max": (16, 12), "M5": (10, 4),
-}  # fmt: skip
+CHIPS = DATA["CHIPS"]
 """Processors of Apple's: their cores, and the fast ones among them."""
 
 
@@ -100,12 +99,7 @@ def test_where_macos_names_no_fast_cores_all_count(
     assert cores() == os.cpu_count()
 
 
-PAGES: dict[str, object] = {
-    "hw.pagesize": 16384,
-    "vm.page_free_count": 10_000,
-    "vm.page_pageable_external_count": 200_000,
-    "vm.page_purgeable_count": 5_000,
-}
+PAGES: dict[str, object] = DATA["PAGES"]
 PRESSURE = "kern.memorystatus_vm_pressure_level"
 
 

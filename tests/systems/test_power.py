@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.shared import power
 from operating_system import power as system_power
@@ -37,15 +38,7 @@ def test_a_battery_alone_feeds_the_machine(
     assert system_power.on_battery(tmp_path) is expected
 
 
-@pytest.mark.parametrize(
-    ("setting", "battery", "saved"),
-    [
-        ("auto", True, "on battery"),
-        ("auto", False, ""),
-        ("full", True, ""),
-        ("low", False, "redraft.power is low"),
-    ],
-)
+@data_cases()
 def test_what_a_person_wants_goes_before_the_battery(
     monkeypatch: pytest.MonkeyPatch, setting: str, battery: bool, saved: str
 ) -> None:

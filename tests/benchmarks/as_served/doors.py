@@ -32,7 +32,6 @@ from tests.benchmarks.as_served.requests import (
 )
 from tests.benchmarks.keystrokes.client import READY_S, PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.editor_process import ServerFailed, private_environment
-from tests.benchmarks.process_memory import ENGINE
 
 TAKES_PART = 0.02
 """Share of the busiest thread's time from which on another took part."""
@@ -165,7 +164,7 @@ class ServerDoor(Door):
     @property
     def engine(self) -> psutil.Process:
         family = self._process.children(recursive=True)
-        return next(each for each in family if ENGINE in each.cmdline())
+        return next(each for each in family if "lsp_server.engine.process" in each.cmdline())
 
     def write(self, request: ServedRequest) -> TimedText | None:
         return self._write(self._connection, request)

@@ -11,6 +11,7 @@ import frozen_corpus
 import pytest
 import torch
 from safetensors import safe_open
+from text_cases import data_cases
 from tiny_models import byte_tokenizer, save
 
 from accel.models.hf_loading import load_module
@@ -214,23 +215,7 @@ def test_the_example_is_a_file_of_settings(
     assert read_settings(file).batches == [[42, 384], [21, 768]]
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"ranks": 3}, "ranks is no setting; known are base, code"),
-        ({"rank": "3"}, "rank is a int, not '3'"),
-        ({"rank": 0}, "rank is more than nothing"),
-        ({"shares": {"holes": 1}}, "holes is no setting; known are fill, edit, next_edit"),
-        ({"shares": 3}, "shares are given by kind"),
-        ({"fim_tokens": ["<a>"]}, "fim_tokens names three tokens, or none"),
-        ({"batches": [[3]]}, "batches are pairs"),
-        ({"code": []}, "code names no folder"),
-        ({"steps": 0, "minutes": 0}, "give minutes or steps"),
-        ({"device": "abacus"}, "torch knows no device abacus"),
-        ({"fim_tokens": ["<a>", "<b>", "<c>"]}, "no added token <a>"),
-        ({"base": "nowhere"}, "nowhere"),
-    ],
-)
+@data_cases()
 def test_wrong_settings_are_told(
     changes: dict[str, Any],
     message: str,

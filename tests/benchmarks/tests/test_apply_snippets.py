@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from seeds import Amount
+from text_cases import data_beside
 
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
@@ -21,19 +22,10 @@ from tests.benchmarks.apply.snippets import (
     snippet_of,
 )
 
+DATA = data_beside(__file__)
+
 FOLDER = Path(__file__).parents[2] / "data" / "languages"
-FILES = {
-    "queue.js": "//",
-    "list.tsx": "//",
-    "store.go": "//",
-    "parser.rs": "//",
-    "Ledger.java": "//",
-    "ring.c": "//",
-    "cache.cpp": "//",
-    "ci.yml": "#",
-    "notes.md": "<!--",
-    "shop.py": "#",
-}
+FILES = DATA["FILES"]
 """With what begins a comment."""
 CASES = 60
 SEEDS = {"Ledger.java": 140627405932, "queue.js": 13694}
@@ -103,19 +95,7 @@ def test_what_is_applied_to_a_file_of_any_language_is_right(name: str, amount: A
     assert applied > MOST_APPLIED * cases
 
 
-BEFORE = """\
-import os
-
-
-def a(price, amount):
-    x = 1
-    # why
-    return x
-
-
-def b():
-    return 2
-"""
+BEFORE = DATA["BEFORE"]
 AFTER = BEFORE.replace("return 2", "return 3")
 
 

@@ -7,19 +7,16 @@ import socket
 
 import numpy as np
 import pytest
+from text_cases import data_beside, data_cases
 
 from tests.benchmarks.__main__ import main
 from tests.benchmarks.edits.ablation import ABLATION, VERIFIERS, ablation_methods
 from tests.benchmarks.edits.cases import made_edits, reuse_bin, reuse_rate
 from tests.benchmarks.pass_at_1 import passes
 
-BEFORE = '''def connect(host, port):
-    """Open a channel."""
-    address = resolve(host)
-    if not address:
-        return None
-    return open_channel(address, port)
-'''
+DATA = data_beside(__file__)
+
+BEFORE = DATA["BEFORE"]
 CASES = [
     {"id": "same", "instruction": "nothing", "before": BEFORE, "after": BEFORE},
     {
@@ -86,16 +83,7 @@ def test_max_tokens_and_nodes_are_kept(cases, tmp_path, capsys):
     assert ours["nodes_per_forward"] <= 3
 
 
-@pytest.mark.parametrize(
-    ("options", "reason"),
-    [
-        (["--methods", "unheard-of"], "no such method"),
-        (["--methods", "oracle"], "no such method"),
-        (["--methods", "draft-model"], "--draft-model"),
-        (["--max-nodes", "0"], "give 1 or more"),
-        (["--pass-at-1"], "--target model"),
-    ],
-)
+@data_cases()
 def test_wrong_options_are_told_in_one_line(cases, capsys, options, reason):
     assert main(["edit", "--cases", str(cases), "--common", "none", *options]) != 0
     lines = capsys.readouterr().err.strip().splitlines()
@@ -130,18 +118,7 @@ def test_edits_are_made_by_kind(tmp_path):
     assert cases == made_edits(tmp_path, 1, 0)
 
 
-@pytest.mark.parametrize(
-    ("answer", "passed"),
-    [
-        ("def f(): return 1", True),
-        ("def f(): return 2", False),
-        ("def f(:", False),
-        ("def f():\n    while True: pass", False),
-        ("import time\ndef f():\n    time.sleep(60)\n    return 1", False),
-        ("def f():\n    x = bytearray(1 << 31)\n    return 1", False),
-        ("import sys\nsys.exit(3)", False),
-    ],
-)
+@data_cases()
 def test_tests_run_under_limits(answer, passed):
     assert passes(answer, "assert f() == 1", seconds=2) is passed
 

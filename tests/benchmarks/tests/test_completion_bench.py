@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from small_model import SMALL_MODEL
+from text_cases import data_cases
 from tiny_models import save
 
 from accel.execution.statistics import Statistics
@@ -194,31 +195,13 @@ def test_a_speed_up_is_projected_on_a_shape(cases: Path, monkeypatch: pytest.Mon
     assert all(fields["projected_tokens_per_s"] > 0 for fields in document["methods"].values())
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--methods", "plain,unheard"], "unheard: no such method"),
-        (["--limit", "0"], "--limit is 0"),
-        (["--common", "nowhere"], "nowhere is no folder"),
-        (["--skip", "nobody"], "nobody: no such method"),
-        (["--shape", "1.3B", "--target", "model"], "--shape"),
-    ],
-)
+@data_cases()
 def test_wrong_options(cases: Path, options: list[str], message: str) -> None:
     with pytest.raises(BenchError, match=message):
         measure(completion, cases, *options)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", "no JSON"),
-        ("[]", "no JSON object"),
-        ('{"id": "a"}', "no text in 'prefix'"),
-        ('{"id": "a", "prefix": "", "reference": "", "repo": "none.jsonl"}', "missing"),
-        ("", "holds no case"),
-    ],
-)
+@data_cases()
 def test_wrong_cases(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "cases.jsonl"
     file.write_text(text, "utf-8")

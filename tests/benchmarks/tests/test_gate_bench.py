@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.tasks.completion.confidence_gate import BetaCalibration, LikelyPiece
 from tests.benchmarks.__main__ import main
@@ -52,22 +53,7 @@ def test_places_are_parts_of_the_code(tmp_path: Path) -> None:
         assert "of text" not in place.prefix.split("\n")[-1]
 
 
-@pytest.mark.parametrize(
-    ("shown", "rest", "below", "right"),
-    [
-        ("count(a)", "count(a)", "\n", True),
-        ("count(a) ", "count(a)", "\n", False),
-        ("count(a)", "count(a) + 1", "\n", True),
-        ("count", "count(a)", "\n", True),
-        ("cou", "count(a)", "\n", False),
-        ("count(", "count(a)", "\n", False),
-        ("count(", "count(", "\n    a)\n", True),
-        ("count(\n    a)", "count(", "\n    a)\n", True),
-        ("count(\n    b)", "count(", "\n    a)\n", False),
-        ('"a', '"a b"', "\n", False),
-        ("b)", "b)", "\n", True),
-    ],
-)
+@data_cases()
 def test_what_is_right_to_its_end(shown: str, rest: str, below: str, right: bool) -> None:
     assert is_right(shown, a_rest(rest, below)) == right
 

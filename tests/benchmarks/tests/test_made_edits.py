@@ -8,6 +8,7 @@ import textwrap
 
 import frozen_corpus
 import pytest
+from text_cases import data_beside
 
 from tests.benchmarks.training.function_source import (
     FunctionSource,
@@ -17,14 +18,9 @@ from tests.benchmarks.training.function_source import (
 )
 from tests.benchmarks.training.made_edits import MAKERS, ONE_ANSWER, MadeEdit, draw_edit, make_edit
 
-SOURCE = '''\
-    async def größe(self, Länge: int, *, name: str) -> int:
-        """How long it is."""
-        ä = "ö"; total = Länge + 12  # a sum
-        for line in self.name(name=name):
-            total += len(line)
-        return total
-'''
+DATA = data_beside(__file__)
+
+SOURCE = DATA["SOURCE"]
 
 
 def functions() -> list[str]:

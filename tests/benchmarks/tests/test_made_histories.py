@@ -6,49 +6,16 @@ import ast
 import random
 
 import pytest
+from text_cases import data_beside
 
 from tests.benchmarks.training import made_histories
 from tests.benchmarks.training.made_histories import KINDS, ModuleSource, made_history
 from tests.benchmarks.training.samples.code import CodeFile
 from tests.benchmarks.training.samples.next_edits import NextEdit
 
-TEXT = """\
-import os
+DATA = data_beside(__file__)
 
-
-def joined(parts, separator):
-    text = separator.join(parts)
-    return text
-
-
-def read(path, mode, encoding):
-    with open(path, mode, encoding=encoding) as file:
-        text = file.read()
-        return text
-
-
-def lengths(paths, separator):
-    names = joined(paths, separator)
-    others = joined(list(paths), separator)
-    return len(names), len(others)
-
-
-def sizes(path, depth=2):
-    return [read(path, "r", "utf-8"), read(path, "r", "utf-8"), read(path, "r", "utf-8")]
-
-
-def walked(path):
-    first = sizes(path, depth=3)
-    return first + sizes(path, depth=4)
-
-
-def logged(path, unused):
-    return os.fspath(path)
-
-
-def everything(path):
-    return [logged(path, 1), logged(path, 2)]
-"""
+TEXT = DATA["TEXT"]
 FILE = CodeFile("repository", "pkg/files.py", TEXT)
 
 

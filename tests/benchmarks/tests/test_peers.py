@@ -12,6 +12,7 @@ import pytest
 import torch
 from brute_index import BruteIndex
 from seeds import for_each_seed
+from text_cases import data_beside
 from transformers.generation.candidate_generator import PromptLookupCandidateGenerator
 
 from accel.decoding.engine import Engine
@@ -27,6 +28,8 @@ from tests.benchmarks.peers.rest import INTERPRETER, RestDrafter, RestStore
 from tests.benchmarks.peers.rest_rule import RestRuleDrafter
 from tests.benchmarks.peers.suffix_decoding import SuffixDecodingDrafter, SuffixDecodingStore
 from tests.benchmarks.replay import replay
+
+DATA = data_beside(__file__)
 
 
 def array(*tokens: int) -> TokenArray:
@@ -162,28 +165,7 @@ def test_suffix_decoding_knows_the_repository_of_the_moment() -> None:
     assert drafter.draft(8).tokens.tolist() == [61]
 
 
-FAKE_REST = """
-import json
-class Writer:
-    def __init__(self, index_file_path, max_chunk_len=None, vocab_size=None):
-        self.file = open(index_file_path, "w")
-    def add_entry(self, text):
-        self.file.write(json.dumps(text) + "\\n")
-    def finalize(self):
-        self.file.close()
-class Reader:
-    def __init__(self, index_file_path):
-        self.chunks = [json.loads(line) for line in open(index_file_path)]
-    def search(self, tokens, choices):
-        found = []
-        for chunk in self.chunks:
-            for start in range(len(chunk) - len(tokens)):
-                if chunk[start : start + len(tokens)] == tokens:
-                    found.append(chunk[start + len(tokens) :][:10] + [-2])
-        if [7] in [path[:-1] for path in found]:
-            raise ValueError("draft_choices was not cut enough")
-        return found[:choices], [], [], [], []
-"""
+FAKE_REST = DATA["FAKE_REST"]
 """REST's package as far as it is called: every occurrence is a path, chunks are searched in one."""
 
 

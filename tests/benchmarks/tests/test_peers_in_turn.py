@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from gguf_models import random_module, save_gguf
+from text_cases import data_cases
 
 from accel.errors import ModelNotFound
 from accel.execution.statistics import Statistics
@@ -92,16 +93,7 @@ def test_methods_that_need_a_model_choose_the_target() -> None:
     assert target_of("replay", "llama-cpp") == "replay"
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--model", "folder"), "peers read GGUF files alone, not folder"),
-        (("--model", "missing.gguf"), "peers read GGUF files alone, not missing.gguf"),
-        (("--model", "m.gguf", "--shape", "0.5B"), "leave --shape"),
-        (("--model", "m.gguf", "--dtype", "both"), "leave --shape and --dtype both out"),
-        (("--model", "m.gguf", "--context", "0"), "give --context and --seconds above 0"),
-    ],
-)
+@data_cases()
 def test_what_cannot_be_measured_beside_a_peer(options: tuple[str, ...], message: str) -> None:
     with pytest.raises(BenchError, match=message):
         bench(forward, "--peer", "llama-cpp", *options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.commands.bench.options import source_text
 from tests.benchmarks.keystrokes.programs import (
@@ -59,16 +60,7 @@ def test_a_suggestion_matches_by_the_next_character_that_shows(
     assert matches(text, typed) is expected
 
 
-@pytest.mark.parametrize(
-    ("text", "seen_s", "verdict"),
-    [
-        ("total = 1", 1.0, "right"),
-        ("total = 1\n", 1.0, "right"),
-        ("to", 1.0, "useless"),
-        ("total", 0.1, "useless"),
-        ("total = 2", 1.0, "wrong"),
-    ],
-)
+@data_cases()
 def test_what_is_shown_is_judged_by_what_is_typed(text: str, seen_s: float, verdict: str) -> None:
     shown = ShownGhost("python", False, text, "total = 1\nprint", 20.0, seen_s, False)
     assert shown.verdict == verdict

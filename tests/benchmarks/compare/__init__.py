@@ -1,1 +1,0 @@
-"""Every drafting system on one page."""
