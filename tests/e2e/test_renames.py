@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
 from seeds import Amount
+from text_cases import data_cases
 
 from .client import Driver
 from .test_edits import applied
@@ -66,13 +66,7 @@ def test_an_instruction_comment_behind_code_keeps_the_code(
     assert applied(text, hunks) == "def f(cost):\n\treturn cost\n\n\ny = 1\n"
 
 
-@pytest.mark.parametrize(
-    ("instruction", "reason"),
-    [
-        ("rename price to tax", "tax exists in line 1 already"),
-        ("rename prize to cost", "there is no name prize"),
-    ],
-)
+@data_cases()
 def test_what_cannot_be_done_is_refused_and_nothing_applied(
     connect: Connect, workspace: Path, instruction: str, reason: str
 ) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.commands.cli import complete as complete_command
 from lsp_server.commands.cli.argument_parser import COMMANDS, Command
@@ -69,13 +70,7 @@ def test_wrong_use_is_told(words: list[str], capsys: pytest.CaptureFixture[str])
     assert "usage: redraft" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "told"),
-    [
-        (["index", "no/such/folder"], "no/such/folder"),
-        (["complete", "no_such_file.py", "--line", "1", "--character", "1"], "no_such_file.py"),
-    ],
-)
+@data_cases()
 def test_errors_of_the_world_are_one_line(words: list[str], told: str, tmp_path: Path) -> None:
     ended = subprocess.run(
         [sys.executable, "-m", "lsp_server", *words],
@@ -105,13 +100,7 @@ def test_complete_refuses_a_position_outside_the_file(tmp_path: Path) -> None:
         assert "outside of" in ended.stderr
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["complete", "--line=1", "--character=1"],
-        ["edit", "--lines=1:1", "--instruction=rename it"],
-    ],
-)
+@data_cases("command")
 def test_a_file_that_is_not_there_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
 ) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import frozen_corpus
 import pytest
 from rich.console import Console
+from text_cases import data_cases
 
 from lsp_server.commands.cli.main import main
 from lsp_server.commands.demo import answers, show
@@ -58,14 +59,7 @@ def test_it_goes_on_once_model_and_index_are_there(monkeypatch: pytest.MonkeyPat
     ]
 
 
-@pytest.mark.parametrize(
-    ("told", "limit_s", "message"),
-    [
-        ({"state": "indexing", "message": "indexing"}, 0.0, "not ready: indexing"),
-        ({"compiling": "edits"}, 0.0, "not ready: compiling edits, this once"),
-        ({"state": "error", "message": "no folder", "remedy": "r"}, 900.0, "ready: no folder r"),
-    ],
-)
+@data_cases()
 def test_what_is_missing_is_said(
     told: dict[str, Any], limit_s: float, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

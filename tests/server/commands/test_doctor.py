@@ -9,6 +9,7 @@ import psutil
 import pytest
 from breaking import with_config
 from small_model import SMALL_MODEL
+from text_cases import data_cases
 
 from lsp_server.commands.cli import doctor as doctor_command
 from lsp_server.models.choices import write_choice
@@ -98,22 +99,7 @@ def test_it_says_which_proxy_and_which_certificates_count(
     assert found("network", None).found.endswith("certificates of the system")
 
 
-@pytest.mark.parametrize(
-    ("system", "level", "told"),
-    [
-        ("linux", "avx512-vnni", "code for avx512-vnni, {}; it was tested on such processors"),
-        ("linux", "avx-vnni", "code for avx-vnni, {}; it was tested on such processors"),
-        ("linux", "avx2", "code for avx2, {}; it was tested on such processors"),
-        ("linux", None, "code for this processor alone, {}; it was tested on other processors "),
-        ("linux", "neon-i8mm", "neon-i8mm, {}; it was tested on emulated processors under Linux "),
-        ("linux", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
-        ("darwin", "neon-i8mm", "{}; it was tested on emulated processors under Linux alone"),
-        ("darwin", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
-        ("darwin", None, "code for this processor alone, {}; it was tested under Linux alone"),
-        ("win32", "neon-dotprod", "{}; it was tested on emulated processors under Linux alone"),
-        ("win32", None, "code for this processor alone, {}; it was tested under Linux alone"),
-    ],
-)
+@data_cases()
 @pytest.mark.parametrize("came", [True, False])
 def test_it_says_what_code_is_for_where_it_is_from_and_where_it_was_tested(
     system: str, level: str | None, told: str, came: bool, monkeypatch: pytest.MonkeyPatch

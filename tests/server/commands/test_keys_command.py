@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
@@ -39,15 +40,7 @@ def test_a_name_that_is_none_gets_no_key(
     assert not file.exists()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--keys", "missing"], "cannot be read"),
-        (["--certificate", "x.pem"], "go together"),
-        (["--admin", "somewhere"], "is not an address"),
-        (["--model", "missing-model"], "missing-model"),
-    ],
-)
+@data_cases()
 def test_wrong_options_of_the_server_are_told_in_one_line(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

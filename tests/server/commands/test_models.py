@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_cases import data_cases
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 
@@ -272,16 +273,7 @@ def test_a_choice_is_kept_and_taken_back(weights: Path, home: Path) -> None:
     assert read_choices() == Choices(edits=str(path), drafts=str(path))
 
 
-@pytest.mark.parametrize(
-    ("name", "purpose"),
-    [
-        ("small.gguf", "completion"),
-        ("redraft-default-135m.gguf", "completion"),
-        ("qwen2.5-coder-1.5b-q8_0.gguf", "completion"),
-        ("sweep-next-edit-1.5b.q8_0.v2.gguf", "next-edits"),
-        ("zeta-2.1-q8_0.gguf", "next-edits"),
-    ],
-)
+@data_cases()
 def test_the_first_model_that_is_fetched_is_chosen_for_what_it_does(
     name: str, purpose: str, weights: Path, home: Path
 ) -> None:

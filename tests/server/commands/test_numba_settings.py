@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from small_model import choose_small_model
+from text_cases import data_cases
 
 from accel.native.levels import LEVELS, level_here
 from accel.native.python_process import python_command
@@ -114,14 +115,7 @@ def test_a_completion_is_the_same_with_all_of_them(tmp_path: Path) -> None:
     assert texts[0] == texts[1]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("NUMBA_DISABLE_JIT=1", "NUMBA_DISABLE_JIT is set"),
-        ("NUMBA_CPU_FEATURES=bogus", "bogus begins with neither"),
-        ("NUMBA_CPU_FEATURES=+avx2,fma", "fma begins with neither"),
-    ],
-)
+@data_cases()
 def test_the_library_alone_says_in_one_line_what_cannot_be(setting: str, message: str) -> None:
     name, _, value = setting.partition("=")
     done = subprocess.run(

@@ -10,6 +10,7 @@ import unicodedata
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
@@ -77,17 +78,7 @@ def test_every_character_is_judged() -> None:
     assert steers(in_one_line(whole)) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "plain\n\ttext\n",
-        "zwölf Ä 😀 👩‍💻 日本",
-        "one\r\ntwo\r\n",
-        "שלום عربي",
-        "[bold]x[/] :smile:",
-    ],
-)
+@data_cases("text")
 def test_other_text_stays(text: str) -> None:
     assert printable(text) == text
 

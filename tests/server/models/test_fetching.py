@@ -25,6 +25,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import save_file
+from text_cases import data_cases
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 
@@ -96,20 +97,7 @@ def test_our_own_manifest_names_what_was_checked() -> None:
         assert model.nbytes or isinstance(model.origin, HubSource)
 
 
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("default", "default"),
-        ("qwen2.5-coder:1.5b", "qwen2.5-coder-1.5b-instruct"),
-        ("Qwen2.5-Coder-1.5B", "qwen2.5-coder-1.5b"),
-        ("qwen2.5-coder:1.5b-base", "qwen2.5-coder-1.5b"),
-        ("fim-qwen-1.5b-default", "qwen2.5-coder-1.5b"),
-        ("qwen2.5-coder", "qwen2.5-coder-7b-instruct"),
-        ("qwen2.5-coder:7b", "qwen2.5-coder-7b-instruct"),
-        ("qwen3:4b", "qwen3-4b"),
-        ("opencoder", "opencoder-1.5b"),
-    ],
-)
+@data_cases()
 def test_models_are_found_by_the_names_that_people_type(typed: str, name: str) -> None:
     assert find_offered(read_manifest(), typed).name == name
 

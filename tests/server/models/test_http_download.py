@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.models import http_download
 from lsp_server.models.http_download import MOST_TRIES, download, prepare_hub, try_again
@@ -219,16 +220,7 @@ def test_a_server_that_sends_nothing_is_left(server: Server, file: Path, length:
     assert try_again(file) == "try again"
 
 
-@pytest.mark.parametrize(
-    ("given", "used"),
-    [
-        ("", None),
-        (" ", None),
-        ("\t\n", None),
-        ("https://a.b", "https://a.b"),
-        (" https://a.b \n", "https://a.b"),
-    ],
-)
+@data_cases()
 def test_an_empty_address_of_a_hub_is_none(
     given: str, used: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

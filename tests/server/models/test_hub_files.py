@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from text_cases import data_cases
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -79,31 +80,7 @@ def hub_here(repository: Repository, monkeypatch: pytest.MonkeyPatch) -> Iterato
     close_session()
 
 
-@pytest.mark.parametrize(
-    ("name", "is_one"),
-    [
-        ("owner/name", True),
-        ("owner/name:Q4_K_M", True),
-        ("owner/name:folder/file.gguf", True),
-        ("hf.co/owner/name:Q8_0", True),
-        ("https://huggingface.co/owner/name", True),
-        ("https://huggingface.co/owner/name/", True),
-        ("https://huggingface.co/owner/name/tree/main", True),
-        ("https://huggingface.co/owner/name/tree/main/Q6_K", True),
-        ("https://huggingface.co/owner/name/blob/main/file.gguf", True),
-        ("https://huggingface.co/owner/name/resolve/main/a/file.gguf?download=true", True),
-        ("huggingface.co/owner/name:Q8_0", True),
-        ("HF://owner/name:Q8_0", True),
-        ("owner/name/file.gguf", True),
-        ("https://example.org/owner/name", False),
-        ("owner/name/file.txt", False),
-        ("qwen2.5-coder:1.5b", False),
-        ("default", False),
-        ("a/b/c", False),
-        ("/owner/name", False),
-        ("./owner/name", False),
-    ],
-)
+@data_cases()
 def test_which_names_stand_for_a_repository(name: str, is_one: bool) -> None:
     assert names_a_repository(name) is is_one
 
@@ -129,24 +106,7 @@ def test_a_file_is_found_by_its_name_or_its_quantisation(
 Q6_FIRST = "Q6_K/coder-Q6_K-00001-of-00003.gguf"
 
 
-@pytest.mark.parametrize(
-    ("name", "path"),
-    [
-        ("https://huggingface.co/{}/blob/main/coder-Q8_0.gguf", "coder-Q8_0.gguf"),
-        ("https://huggingface.co/{}/resolve/main/coder-Q8_0.gguf?download=true", "coder-Q8_0.gguf"),
-        ("https://hf.co/{}/blob/main/coder-Q8_0.gguf#L1", "coder-Q8_0.gguf"),
-        ("HTTPS://HuggingFace.co/{}/raw/main/coder-Q8_0.gguf", "coder-Q8_0.gguf"),
-        ("https://www.huggingface.co/{}/blob/main/coder%2DQ8_0.gguf", "coder-Q8_0.gguf"),
-        ("https://huggingface.co/{}?show_file_info=coder-Q8_0.gguf", "coder-Q4_K_M.gguf"),
-        ("https://huggingface.co/{}/tree/main/Q6_K", Q6_FIRST),
-        ("https://huggingface.co/{}/blob/main/Q6_K/coder-Q6_K-00002-of-00003.gguf", Q6_FIRST),
-        ("huggingface.co/{}:coder-Q8_0.gguf", "coder-Q8_0.gguf"),
-        ("hf://{}:Q8_0", "coder-Q8_0.gguf"),
-        ("{}/coder-Q8_0.gguf", "coder-Q8_0.gguf"),
-        ("{}:latest", "coder-Q4_K_M.gguf"),
-        (" {}:Q8_0 ", "coder-Q8_0.gguf"),
-    ],
-)
+@data_cases()
 def test_an_address_of_a_browser_names_what_it_shows(
     repository: Repository, hub_here: None, name: str, path: str
 ) -> None:
@@ -181,16 +141,7 @@ def test_a_set_that_is_not_whole_is_told_when_it_is_meant_and_not_before(
         find_in_hub("owner/coder-GGUF:big")
 
 
-@pytest.mark.parametrize(
-    "beside",
-    [
-        "mmproj-F16.gguf",
-        "coder-mmproj-f16.gguf",
-        "MMPROJ.gguf",
-        "a/coder.mmproj.gguf",
-        "imatrix.gguf",
-    ],
-)
+@data_cases("beside")
 def test_what_lies_beside_a_model_is_none(
     repository: Repository, hub_here: None, beside: str
 ) -> None:
@@ -198,21 +149,7 @@ def test_what_lies_beside_a_model_is_none(
     assert find_in_hub("owner/coder-GGUF").file == "coder-Q6_K.gguf"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "../evil.gguf",
-        "a/../../evil.gguf",
-        "a\\..\\..\\evil.gguf",
-        "C:\\evil.gguf",
-        "evil.gguf:stream.gguf",
-        "./evil.gguf",
-        "ev\nil.gguf",
-        "ev\0il.gguf",
-        "ev\x1b[2Jil.gguf",
-        "ev?il.gguf",
-    ],
-)
+@data_cases("name")
 def test_a_name_that_leads_out_of_its_folder_somewhere_is_none(
     repository: Repository, hub_here: None, name: str
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from text_cases import data_cases
 
 from lsp_server.shared.settings import (
     Settings,
@@ -23,24 +23,7 @@ def test_values_are_read_by_their_camel_case_names() -> None:
     assert not read.settings.enabled
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"nonsense": 1}, "redraft.nonsense: unknown setting, ignored"),
-        ({"model": {"pth": ""}}, "redraft.model.pth: unknown setting, ignored"),
-        ({"completion": {"maxTokens": "many"}}, "expected a whole number, got 'many'"),
-        ({"completion": {"maxTokens": True}}, "expected a whole number, got True"),
-        ({"completion": {"maxTokens": 0}}, "expected at least 1, got 0"),
-        ({"completion": {"multiline": "perhaps"}}, "expected one of auto, never, always"),
-        ({"completion": 3}, "expected an object, got 3"),
-        ({"languages": {"python": "yes"}}, "expected an object"),
-        ({"index": {"exclude": [1]}}, "expected a list"),
-        ({"model": {"gpuLayers": "all"}}, "expected a whole number or auto, got 'all'"),
-        ({"model": {"gpuLayers": -1}}, "expected at least 0, got -1"),
-        ({"edit": {"temperature": float("nan")}}, "expected at least 0"),
-        (17, "expected an object, got 17"),
-    ],
-)
+@data_cases()
 def test_what_cannot_be_used_is_reported_and_defaulted(values: Any, problem: str) -> None:
     read = read_settings(values)
     assert len(read.problems) == 1

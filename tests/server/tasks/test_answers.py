@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from answer_texts import edited, fenced
-from text_cases import cases_of
+from text_cases import cases_of, data_cases
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.answer_blocks import fenced_blocks
@@ -84,15 +84,7 @@ def test_a_diff_may_show_what_surrounds_the_selection_and_not_change_it() -> Non
             edited("    b = 1\n", fenced(outside, "diff"), **around)
 
 
-@pytest.mark.parametrize(
-    "diff",
-    [
-        "@@ @@\n-b\n+c\n",
-        "@@ -9,1 +9,1 @@\n-b\n+c\n",
-        "@@ -1 +1 @@\n-x\n+c\n",
-        "@@ -1 +1 @@\n a\n-a\n+c\n",
-    ],
-)
+@data_cases("diff")
 def test_a_diff_that_fits_nowhere_or_twice_is_refused(diff: str) -> None:
     with pytest.raises(EditRefused, match="does not fit"):
         edited("a\nb\na\nb\n", fenced(diff, "diff"), language="text")
@@ -194,29 +186,7 @@ def test_documents_with_tabs_and_spaces_keep_both() -> None:
     assert edited(aligned, fenced(answer, "c"), language="c") == aligned.replace("x = 1", "x = 2")
 
 
-@pytest.mark.parametrize(
-    ("old", "answer", "new"),
-    [
-        (
-            "\tx = 1\n\tif x:\n\t\ty = 2\n",
-            "x = 1\nif x:\n    y = 3\n",
-            "\tx = 1\n\tif x:\n\t\ty = 3\n",
-        ),
-        (
-            "    x = 1\n    if x:\n        y = 2\n",
-            "x = 1\nif x:\n\ty = 3\n",
-            "    x = 1\n    if x:\n        y = 3\n",
-        ),
-        (
-            "    x = 1\n    if x:\n        y = 2\n",
-            "\tx = 1\n\tif x:\n\t\ty = 3\n",
-            "    x = 1\n    if x:\n        y = 3\n",
-        ),
-        ("a\r\nb\nc\n", "a\nB\nc\n", "a\r\nB\nc\n"),
-        ("\ufeffa = 1\nb\n", "a = 2\nb\n", "\ufeffa = 2\nb\n"),
-        ("a = 1\nb", "a = 2\nb\n", "a = 2\nb"),
-    ],
-)
+@data_cases()
 def test_pieces_of_documents_stay_as_deep_as_they_are(old: str, answer: str, new: str) -> None:
     assert edited(old, fenced(answer)) == new
 

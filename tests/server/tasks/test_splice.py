@@ -6,6 +6,7 @@ import random
 
 import pytest
 from seeds import Amount
+from text_cases import data_cases
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.shown_text import ShownText
@@ -124,11 +125,7 @@ def test_changed_lines_are_written_as_their_neighbours_are(old, model, new):
     assert spliced(shown, model(shown.text)) == new
 
 
-@pytest.mark.parametrize(
-    ("stand_in", "written"),
-    [("<2>", "<1>"), ("<2>", "<2"), ("<2>", ""), ("<2>", "?"), ("x1", "x11"), ("x1", "e"),
-     ("x1", "x1 = x9")],
-)  # fmt: skip
+@data_cases()
 def test_an_answer_that_spoils_a_stand_in_is_refused(stand_in, written):
     shown = shown_in_ascii("é = '€'  # price\n")
     assert shown.text == "x1 = '<2>'  # price\n"

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 from seeds import Amount
+from text_cases import data_cases
 
 from lsp_server.text.documents import document as documents
 from lsp_server.text.documents.document import Document, Encoding, Position, split_lines
@@ -107,10 +108,7 @@ def test_an_empty_document_has_one_line() -> None:
     assert split_lines("\n") == ["\n", ""]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "units", "column"),
-    [("utf-8", 7, 3), ("utf-16", 4, 3), ("utf-32", 3, 3), ("utf-8", 4, 2), ("utf-16", 3, 2)],
-)
+@data_cases()
 def test_positions_count_in_the_clients_units(encoding: Encoding, units: int, column: int) -> None:
     # é is 2 bytes, 𝄞 is 4 bytes and two UTF-16 units; a unit inside of it is its start.
     document = Document("u", "python", 0, "aé𝄞z\n")

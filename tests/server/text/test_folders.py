@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.text.documents.workspace_folders import Folders
 
@@ -24,25 +25,7 @@ def disk(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    ("root", "document", "path"),
-    [
-        ("real/project", "real/project/src/a.py", "src/a.py"),
-        ("real/project", "link/src/a.py", "src/a.py"),
-        ("real/project", "outer/project/src/a.py", "src/a.py"),
-        ("real/project", "again/src/a.py", "src/a.py"),
-        ("link", "link/src/a.py", "src/a.py"),
-        ("link", "real/project/src/a.py", "src/a.py"),
-        ("link", "outer/project/src/a.py", "src/a.py"),
-        ("outer/project", "link/src/a.py", "src/a.py"),
-        ("again", "real/project/src/a.py", "src/a.py"),
-        ("outer", "link/src/a.py", "project/src/a.py"),
-        ("real/project", "real/project/inside/a.py", "inside/a.py"),
-        ("real/project/src", "link/inside/a.py", "a.py"),
-        ("link", "real/project/src/not yet saved.py", "src/not yet saved.py"),
-        ("real/project", "real/project/away/b.py", "away/b.py"),
-    ],
-)
+@data_cases()
 def test_links_between_folder_and_document(disk: Path, root: str, document: str, path: str) -> None:
     folders = Folders()
     folder = folders.add((disk / root).as_uri())

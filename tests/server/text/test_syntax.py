@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from seeds import Amount
+from text_cases import data_cases
 
 from lsp_server.text.syntax.languages import grammar_of, language_of_path
 from lsp_server.text.syntax.offsets import Offsets, encoded
@@ -127,30 +128,7 @@ def test_offsets_are_right_behind_every_kind_of_character(language: str, end: st
         assert tree.role_at(moved(string)) is Role.STRING
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("python", "f'a {price!r} b'"),
-        ("javascript", "`a ${price} b`"),
-        ("typescript", "`a ${f(`${price}`)} b`"),
-        ("ruby", '"a #{price} b"'),
-        ("shellscript", 'echo "a ${price} b"'),
-        ("kotlin", 'val s = "a ${price} b"'),
-        ("swift", 'let s = "a \\(price) b"'),
-        ("scala", 'val s = s"a ${price} b"'),
-        ("csharp", 'class A { string s = $"a {price} b"; }'),
-        ("dart", "var s = 'a ${price} b';"),
-        ("elixir", '"a #{price} b"'),
-        ("julia", '"a $(price) b"'),
-        ("php", '<?php $s = "a $price b";'),
-        ("perl", 'my $s = "a $price b";'),
-        ("nix", '{ a = "b ${price} c"; }'),
-        ("terraform", 'a "b" { c = "d ${price} e" }'),
-        ("powershell", '$a = "b $(price) c"'),
-        ("fish", 'echo "a $price b"'),
-        ("cmake", 'set(A "b ${price} c")'),
-    ],
-)
+@data_cases()
 def test_what_runs_inside_of_a_string_is_code(language: str, text: str) -> None:
     tree = tree_of(text, language)
     at = text.index("price")
@@ -184,27 +162,7 @@ def test_prose_and_texts_inside_of_others(language: str, text: str, role: Role) 
     assert tree_of(text, language).role_at(at) is role
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "name", "count"),
-    [
-        ("c", "#define F(price) ((price) + 1) // price\n", "price", 2),
-        ("javascript", "class A { #price = 1; f() { return this.#price; } }", "price", 2),
-        ("ocaml", "type 'price t = 'price list", "price", 2),
-        ("haskell", "price' = price + prices", "price", 1),
-        ("haskell", "price' = price + prices", "price'", 1),
-        ("rust", "fn f<'price>(x: &'price str) {}", "price", 2),
-        ("css", ".price-list { color: price; }", "price", 1),
-        ("lisp", "(let ((price-list price)) (f :price))", "price", 2),
-        ("php", "<?php $price = $this->price;", "price", 2),
-        ("html", "<p>price</p><script>let price = '' + price</script>", "price", 2),
-        ("markdown", "price\n\n```python\nprice = 1\n```\n", "price", 1),
-        ("python", "class A:\n    pass\n", "class", 0),
-        ("python", "", "price", 0),
-        ("python", "price = 1", "", 0),
-        ("javascript", "let a = {price, b: price.price};", "price", 3),
-        ("sql", "select price, t.price from price", "price", 3),
-    ],
-)
+@data_cases()
 def test_identifiers_of_a_name(language: str, text: str, name: str, count: int) -> None:
     found = tree_of(text, language).identifiers(name)
     assert all(text[start:end] == name for start, end in found)
@@ -230,19 +188,7 @@ def test_an_unknown_language_has_no_tree(language: str) -> None:
     assert SyntaxTree.of("x = 1", language, "a/b.py") is not None
 
 
-@pytest.mark.parametrize(
-    ("path", "grammar"),
-    [
-        ("/a/b.py", "python"),
-        ("C:\\a\\Makefile", "make"),
-        ("a.TSX", "tsx"),
-        ("a/CMakeLists.txt", "cmake"),
-        ("a/b.less", "scss"),
-        ("a/b", ""),
-        ("a.py/b", ""),
-        ("", ""),
-    ],
-)
+@data_cases()
 def test_the_ending_tells_the_language(path: str, grammar: str) -> None:
     assert grammar_of(language_of_path(path)) == grammar
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from planted_secrets import token
+from text_cases import data_cases
 
 from lsp_server.editor.agents import agent_files
 from lsp_server.editor.agents.agent_files import AgentFiles, FileRefused, replace_all
@@ -120,20 +121,7 @@ def test_of_several_folders_the_one_that_has_it_is_meant(workspace: Path) -> Non
     assert files.read("shapes.py").folder == workspace.resolve()
 
 
-@pytest.mark.parametrize(
-    ("roots", "allowed"),
-    [
-        (["."], ["sub/a.py", "shapes.py"]),
-        ([".."], ["sub/a.py", "shapes.py"]),
-        (["/"], ["sub/a.py", "shapes.py"]),
-        (["sub"], ["sub/a.py"]),
-        (["sub", "nothing"], ["sub/a.py"]),
-        (["sub2"], []),
-        (["su"], []),
-        (["../elsewhere"], []),
-        ([], []),
-    ],
-)
+@data_cases()
 def test_roots_narrow_and_never_widen(
     workspace: Path, roots: list[str], allowed: list[str]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.completion.automatic_trigger import is_place, is_prose, offered
 from lsp_server.editor.completion.request import CompletionRequest
@@ -17,74 +17,22 @@ def at(text: str, language: str = "python") -> CompletionRequest:
     return CompletionRequest("d", "d", "", language, prefix, suffix)
 
 
-@pytest.mark.parametrize(
-    "rest",
-    ["", "  ", ")", ")]}", '")', "')", "`)", "):", ") {", ");", "},", ":", ";", ",", " }", '",'],
-)  # fmt: skip
+@data_cases("rest")
 def test_places_where_something_may_be_missing(rest: str) -> None:
     assert is_place(at(f"total = count({'|'}{rest}\nprint(total)\n"))
 
 
-@pytest.mark.parametrize(
-    "rest",
-    ["x", "(items)", ".append(1)", " = 3", ", b)", "), c)", "):;", " # why", "_total", "[0]",
-     " + 1", '"a"', "()", "{}", ");x", " if a else b", "=>", " in items:"],
-)  # fmt: skip
+@data_cases("rest")
 def test_places_where_nothing_is_missing(rest: str) -> None:
     assert not is_place(at(f"total = count({'|'}{rest}\nprint(total)\n"))
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "is_told"),
-    [
-        ("python", "x = 1\n    # Counts all |\n", True),
-        ("python", "x = 1  # the |\n", True),
-        ("python", "x = '# |'\n", False),
-        ("python", "# Counts.\n|\n", False),
-        ("python", "x = a // |\n", False),
-        ("typescript", "/**\n * Counts |\n */\n", True),
-        ("typescript", "/* Counts |\n", True),
-        ("typescript", "/* Counts. */\nconst a = |\n", False),
-        ("typescript", "const a = 2\n  * |\n", False),
-        ("c", "/* all */\n*first = |\n", False),
-        ("go", "\t// Sum gives |\n", True),
-        ("go", '\turl := "http://" + |\n', False),
-        ("markdown", "# Shops\n\nA shop is |\n", True),
-        ("markdown", "```python\nx = |\n```\n", False),
-        ("markdown", "```\nx\n```\nThen |\n", True),
-        ("git-commit", "Shops are |\n", True),
-        ("plaintext", "# |\n", False),
-        ("unknown", "# |\n", False),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_comments_and_prose(language: str, text: str, is_told: bool) -> None:
     assert is_prose(at(text, language)) == is_told
 
 
-@pytest.mark.parametrize(
-    ("place", "text", "shown"),
-    [
-        # A sign alone is no suggestion.
-        ("x = foo|\n", ",", False),
-        ("x = foo|\n", " )", False),
-        ("x = |\n", "1", True),
-        ("x = foo|\n", "()", True),
-        # A line below one that is whole.
-        ("x = foo|\n", "\n    y = bar", False),
-        ("    return total|\n", "\n\n    print(total)", False),
-        ("    total,|\n", "\n    count", True),
-        ("def f():|\n", "\n    return 1", True),
-        ("call(|\n", "\n    a,", True),
-        ("x = 1\n|\n", "y = 2", True),
-        # What stands behind the cursor.
-        ("if (a == b|) {\n", ") {", False),
-        ("f(a|);\n", ")", False),
-        ("f(a|);\n", ", b", True),
-        ("f(a|)\n", ");", False),
-        ('x = ["a|"]\n', '"],', False),
-        ("    }|\n    }\n", "; // closes", True),
-    ],
-)
+@data_cases()
 def test_which_texts_are_offered(place: str, text: str, shown: bool) -> None:
     assert offered(text, at(place)) == (text if shown else "")
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 from engine_stand_in import Request
 from staged_engine import Session, play, settle, texts
+from text_cases import data_cases
 
 from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
@@ -144,27 +145,8 @@ def pieces(*likely: tuple[str, float], end: float = 0.0) -> tuple[str, list[Like
     return text, [*found, *([LikelyPiece(0, 0.0, math.log(end))] if end else [])]
 
 
-@pytest.mark.parametrize(
-    ("likely", "end", "shown"),
-    [
-        ((("return", 0.9), (" total", 0.9)), 0.9, "return total"),
-        # The end of the line is not known, and `return` wants something behind it.
-        ((("return", 0.9), (" total", 0.9)), 0.0, ""),
-        ((("return", 0.9), (" total", 0.9)), 0.1, ""),
-        ((("return", 0.9), (" total", 0.9), (" +", 0.9), (" x", 0.1)), 0.9, "return total"),
-        ((("re", 0.9), ("turn", 0.2)), 0.9, ""),
-        ((("self", 0.9), (".", 0.9), ("items", 0.2)), 0.9, ""),
-        ((("counts", 0.9), ("[", 0.9), ("word", 0.2), ("]", 0.9)), 0.9, ""),
-        ((("super", 0.9), ("()", 0.9), (".__init__", 0.9), ("(", 0.9), ("x", 0.1)), 0.9, ""),
-        ((("print", 0.9), ("(", 0.9), ("x", 0.95), (")", 0.9)), 0.9, "print(x)"),
-        ((('"', 0.95), ("name", 0.95), ('"', 0.95), (",", 0.95), (" x", 0.1)), 0.9, '"name"'),
-        ((("a = 1", 0.9), ("\n", 0.9), ("b", 0.9), (" = 2", 0.2)), 0.9, ""),
-        ((("x", 0.1),), 0.9, ""),
-    ],
-)
-def test_where_a_suggestion_ends(
-    likely: tuple[tuple[str, float], ...], end: float, shown: str
-) -> None:
+@data_cases()
+def test_where_a_suggestion_ends(likely: list[tuple[str, float]], end: float, shown: str) -> None:
     assert gated(*pieces(*likely, end=end), 0.55) == shown
 
 
@@ -241,21 +223,7 @@ def test_pieces_fit_a_text_of_which_characters_are_left_out() -> None:
     assert [piece.length for piece in aligned(likely, text, "a")] == [1, 0, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("prefix", "text", "cut"),
-    [
-        ("def f():\n    a = 1\n    ", "b = 2\n    c = 3", "b = 2"),
-        ("def f():\n    a = 1\n    ", "if a:\n        b()\n    else:\n        c()\n    d()",
-         "if a:\n        b()\n    else:\n        c()"),
-        ("def f():\n    a = 1\n    ", "f(\n    1,\n    )\n    g()", "f(\n    1,\n    )"),
-        ("def f():\n    ", "a = 1\n    return a", None),
-        ("def f():\n    a = 1\n    ", "b = 2\n    el", None),
-        ("def f():\n    a = 1\n    ", "b = 2\n    elder = 1", "b = 2"),
-        ("  a();\n  ", "if (b) {\n    c();\n  }\n  d();", "if (b) {\n    c();\n  }"),
-        ("a = ", "1\nb = 2", "1"),
-        ("x = 1\n", "\n\ny = 2\nz = 3", "\n\ny = 2"),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_one_statement_or_block_at_most(prefix: str, text: str, cut: str | None) -> None:
     found = stopping.statement(prefix)(text)
     assert (None if found is None else text[:found]) == cut

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.completion.context import MOST_FILES, OpenFiles
 from lsp_server.editor.completion.request import (
@@ -254,16 +255,7 @@ def test_imports_of_python() -> None:
     assert ("one", "two") in names
 
 
-@pytest.mark.parametrize(
-    ("path", "text", "wanted"),
-    [
-        ("src/app.ts", "import { a, b } from './lib/tools'\n", "src/lib/tools.ts"),
-        ("src/app.ts", "export * from '../up'\n", "up/index.ts"),
-        ("src/app.js", "const x = require('./y')\n", "src/y.js"),
-        ("src/main.c", '#include "geometry.h"\n', "src/geometry.h"),
-        ("src/lib.rs", "pub mod shapes;\n", "src/shapes.rs"),
-    ],
-)
+@data_cases()
 def test_imports_of_other_languages(path: str, text: str, wanted: str) -> None:
     assert wanted in paths_of(text, path)
 
@@ -339,17 +331,7 @@ def test_many_open_files_are_bounded() -> None:
     assert len(files.snippets(ASK, ContextSettings())) == MOST_FILES
 
 
-@pytest.mark.parametrize(
-    ("values", "tokens"),
-    [
-        ({}, -1),
-        ({"context": {"tokens": 300}}, 300),
-        ({"context": {"crossFile": False, "tokens": 300}}, 0),
-        ({"context": {"models": {"/m": 0}}, "model": {"path": "/m"}}, 0),
-        ({"context": {"models": {"/m": 900}}, "model": {"path": "/m"}}, 900),
-        ({"context": {"models": {"/m": 900}, "tokens": 7}}, 7),
-    ],
-)
+@data_cases()
 def test_the_budget_is_set_for_all_models_or_for_one(values: dict[str, Any], tokens: int) -> None:
     assert read_settings(values).settings.context_tokens == tokens
 

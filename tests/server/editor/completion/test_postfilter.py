@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.request import CompletionRequest
@@ -99,19 +100,7 @@ def test_filtering_again_changes_nothing(name: str) -> None:
     assert shown_text(once, prefix, suffix) == once
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "several"),
-    [
-        ("", "", True),
-        ("    ", "", True),
-        ("if x:", "", True),
-        ("call(", ")", True),
-        ("x = fo", "", False),
-        ("    ", "existing code", False),
-        ("items = [", "]", True),
-        ("const f = () =>", "", True),
-    ],
-)
+@data_cases()
 def test_several_lines_only_where_a_block_may_follow(
     before: str, after: str, several: bool
 ) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
+from text_cases import data_cases
 
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.editor.daemon.connection import new_server
@@ -98,10 +99,7 @@ def test_an_editor_that_indents_is_given_lines_without_the_indentation() -> None
     assert items(features(profile("sublime")), "\ndef g") == []
 
 
-@pytest.mark.parametrize(
-    ("offered", "chosen"),
-    [(["utf-32"], "utf-32"), (["nonsense", "utf-8"], "utf-8"), ([], "utf-16"), (None, "utf-16")],
-)
+@data_cases()
 def test_the_first_encoding_that_is_known(offered: list[str] | None, chosen: str) -> None:
     general = {} if offered is None else {"positionEncodings": offered}
     assert features({"capabilities": {"general": general}}).encoding == chosen

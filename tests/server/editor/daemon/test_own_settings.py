@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.hub.hub import Hub
@@ -139,25 +140,7 @@ START = {"nextEdits": {"gate": "quiet", "enabled": True}, "edit": {"presetInstru
          "context": {"models": {"/m": 900}}, "languages": {"go": False}}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("later", "changed"),
-    [
-        ({}, {}),
-        (None, {}),
-        ({"nextEdits": None}, {}),
-        ({"nextEdits": {}}, {}),
-        ({"nextEdits": {"gate": None}}, {}),
-        ({"log": {"level": "info"}}, {"log": {"level": "info"}}),
-        ({"nextEdits": {"gate": "eager"}}, {"nextEdits": {"gate": "eager", "enabled": True}}),
-        ({"nextEdits": {"display": "sign"}},
-         {"nextEdits": {"gate": "quiet", "enabled": True, "display": "sign"}}),
-        ({"edit": {"maxTokens": 7}}, {"edit": {"presetInstructions": ["a"], "maxTokens": 7}}),
-        ({"edit": {"presetInstructions": []}}, {"edit": {"presetInstructions": []}}),
-        ({"context": {"models": {"/n": 1}}}, {"context": {"models": {"/m": 900, "/n": 1}}}),
-        ({"languages": {"c": False}}, {"languages": {"go": False, "c": False}}),
-        ({"nextEdits": False}, {"nextEdits": False}),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_a_partial_answer_leaves_the_rest_as_the_editor_was_started(
     later: Any, changed: dict[str, Any]
 ) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from lsprotocol import types
+from text_cases import data_cases
 
 from lsp_server.editor.editing.code_actions import ActionContext, code_actions
 from lsp_server.editor.editing.presets import PRESETS, presets_for
@@ -58,38 +58,8 @@ def test_what_a_models_card_names_is_offered_and_nothing_else() -> None:
     assert any(one.kind == types.CodeActionKind.QuickFix for one in of_any)
 
 
-@pytest.mark.parametrize(
-    ("code", "wanted"),
-    [
-        ("def f(a):\n    return a\n", {"add a docstring", "add type hints"}),
-        ("def f(a: int) -> int:\n    return a\n", {"add a docstring", "remove type hints"}),
-        (
-            "def f(a: int):\n    return a\n",
-            {"add a docstring", "add type hints", "remove type hints"},
-        ),
-        ('def f():\n    """Nothing."""\n', {"remove the docstring", "add type hints"}),
-        (
-            "    def f(self) -> None:\n        self.a = 1\n",
-            {"add a docstring", "remove type hints"},
-        ),
-        ("    def f(self):\n", {"add a docstring", "add type hints"}),
-        (
-            "def f(*a, **b) -> None: ...\n",
-            {"add a docstring", "add type hints", "remove type hints"},
-        ),
-        ("class A:\n    a = 1\n", {"add a docstring"}),
-        ("async def f(a):\n    await a\n", {"add a docstring", "add type hints"}),
-        ("x = 1  # one\n", {"remove comments"}),
-        ("x = '# none'\n", {"use double quotes"}),
-        ("    x: int = 1\n", {"remove type hints"}),
-        ('x = "%s" % y\n', {"use f-strings"}),
-        ('x = "{}".format(y)\n', {"use f-strings"}),
-        ('x = "a" + y + "b"\n', {"use f-strings"}),
-        ("x = a % b + c.format(d)\n", set()),
-        ('x = f"{y}"\n', set()),
-    ],
-)
-def test_ready_made_instructions_fit_the_selected_lines(code: str, wanted: set[str]) -> None:
+@data_cases()
+def test_ready_made_instructions_fit_the_selected_lines(code: str, wanted: list[str]) -> None:
     found = {one.title.removeprefix("Redraft: ") for one in offered(0, code.count("\n"), code)}
     assert found == {*wanted, "simplify"}
 
@@ -120,67 +90,13 @@ def test_an_instruction_comment_is_about_the_statement_below_it() -> None:
     assert action.data["version"] == 3
 
 
-@pytest.mark.parametrize(
-    ("comment", "instruction"),
-    [
-        ("# redraft: use a loop", "use a loop"),
-        ("    // redraft: use a loop", "use a loop"),
-        ("/* redraft: use a loop */", "use a loop"),
-        ("-- redraft:use a loop  ", "use a loop"),
-        ("<!-- redraft: use a loop -->", "use a loop"),
-        ("x = 1  # redraft: use a loop", "use a loop"),
-        ("/// redraft: use a loop", "use a loop"),
-        ("//! redraft: use a loop", "use a loop"),
-        ("/** redraft: use a loop */", "use a loop"),
-        ("{/* redraft: use a loop */}", "use a loop"),
-        ("--[[ redraft: use a loop ]]", "use a loop"),
-        (";; redraft: use a loop", "use a loop"),
-        ("% redraft: use a loop", "use a loop"),
-        ("(* redraft: use a loop *)", "use a loop"),
-        ("{- redraft: use a loop -}", "use a loop"),
-        ("{# redraft: use a loop #}", "use a loop"),
-        ("{{!-- redraft: use a loop --}}", "use a loop"),
-        ("{{! redraft: use a loop }}", "use a loop"),
-        ("<%-- redraft: use a loop --%>", "use a loop"),
-        ("<%# redraft: use a loop %>", "use a loop"),
-        ("<# redraft: use a loop #>", "use a loop"),
-        ('" redraft: use a loop', "use a loop"),
-        ("' redraft: use a loop", "use a loop"),
-        ("! redraft: use a loop", "use a loop"),
-        ("REM Redraft: use a loop", "use a loop"),
-        (":: redraft: use a loop", "use a loop"),
-        ("dnl redraft: use a loop", "use a loop"),
-        ('x = "redraft: use a loop"', None),
-        ("x = 'redraft: use a loop'", None),
-        ("premium redraft: use a loop", None),
-        ("# redraft:", None),
-        ("redraft: use a loop", None),
-    ],
-)
+@data_cases()
 def test_comments_of_many_languages(comment: str, instruction: str | None) -> None:
     actions = [one for one in offered(0, 0, comment + "\nx = 1\n") if one.data]
     assert [one.data["instruction"] for one in actions] == ([instruction] if instruction else [])
 
 
-@pytest.mark.parametrize(
-    ("text", "last"),
-    [
-        ("# redraft: x\n@wraps(f)\ndef g():\n    pass\n\nend = 3\n", 3),
-        ("# redraft: x\n# About g.\ndef g():\n    pass\nrest\n", 3),
-        ("# redraft: x\ndef g():\n    pass\n    # Enough.\ndef h():\n    pass\n", 3),
-        ("// redraft: x\nvoid g()\n{\n    go();\n}\nint rest;\n", 4),
-        ("class A {\n    // redraft: x\n    int g() { return 1; }\n}\n", 2),
-        ("// redraft: x\nif (a) {\n  b();\n} else {\n  c();\n}\nrest();\n", 5),
-        ("# redraft: x\ndef g\n  1\nrescue\n  2\nend\nrest\n", 5),
-        ("-- redraft: x\nfoo(function()\n  go()\nend)\nrest()\n", 3),
-        ("# redraft: x\nif true\nthen\n  go\nfi\nrest\n", 4),
-        ("# redraft: x\nfor a in b; do\n  go\ndone\nrest\n", 3),
-        ("! redraft: x\nsubroutine g\n  call go\nend subroutine g\nrest\n", 3),
-        ("# redraft: x\nbegin = 1\nend = 2\n", 1),
-        ("# redraft: x\nstart = 1\nend += 2\n", 1),
-        ("# redraft: x\nstart()\nend.close()\n", 1),
-    ],
-)
+@data_cases()
 def test_the_statement_below_a_comment(text: str, last: int) -> None:
     number = next(place for place, line in enumerate(text.split("\n")) if "redraft:" in line)
     action = next(one for one in offered(number, number, text) if one.data)
@@ -189,26 +105,7 @@ def test_the_statement_below_a_comment(text: str, last: int) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "last"),
-    [
-        ("python", "def f(x):\n    return x  # redraft: x\n\ny = 1\n", 1),
-        ("python", "def f(x):  # redraft: x\n    return x\n\ny = 1\n", 1),
-        ("python", "x = 1  # redraft: x", 0),
-        ("javascript", "let a = b; // redraft: x\nlet c = d;\n", 0),
-        ("javascript", "if (a) { // redraft: x\n  b();\n} else {\n  c();\n}\nrest();\n", 4),
-        ("c", "int a = b; /* redraft: x */\nint c;\n", 0),
-        ("rust", "let a = b; // redraft: x\nlet c = d;\n", 0),
-        ("lua", "local a = b -- redraft: x\nlocal c = d\n", 0),
-        ("ruby", "a = b # redraft: x\nc = d\n", 0),
-        ("sql", "SELECT a -- redraft: x\nFROM b\n", 0),
-        ("latex", "text % redraft: x\nmore\n", 0),
-        ("clojure", "  (go) ; redraft: x\n  (rest)\n", 0),
-        ("html", "<p>a</p> <!-- redraft: x -->\n<p>b</p>\n", 0),
-        ("shellscript", "a=b # redraft: x\nc=d\n", 0),
-        ("an unknown language", "a ; redraft: x\nb\n", 0),
-    ],
-)
+@data_cases()
 def test_a_comment_behind_code_is_about_that_statement(language: str, text: str, last: int) -> None:
     actions = offered(0, text.count("\n"), text, language=language)
     action = next(one for one in actions if one.data and one.data["withComment"])
@@ -218,16 +115,7 @@ def test_a_comment_behind_code_is_about_that_statement(language: str, text: str,
     )
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("python", "a = b % redraft: x"),
-        ("python", 's = """a  # redraft: x\nb"""'),
-        ("javascript", "s = `a // redraft: x\nb`"),
-        ("c", 'char *s = "a // redraft: x\\\nb";'),
-        ("javascript", "a = b; -- redraft: x"),
-    ],
-)
+@data_cases()
 def test_operators_and_strings_are_no_comments(language: str, text: str) -> None:
     assert not [one for one in offered(0, 0, text, language=language) if one.data]
 
@@ -258,20 +146,11 @@ def test_problems_can_be_fixed() -> None:
     assert "undefined name 'a'" in action.data["instruction"]
 
 
-@pytest.mark.parametrize(
-    ("only", "kinds"),
-    [
-        (["refactor"], {"refactor.rewrite"}),
-        (["refactor.rewrite"], {"refactor.rewrite"}),
-        (["quickfix"], {"quickfix"}),
-        (["source"], set()),
-        ([""], {"refactor.rewrite", "quickfix"}),
-    ],
-)
-def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: set[str]) -> None:
+@data_cases()
+def test_only_the_kinds_that_are_asked_for(only: list[str], kinds: list[str]) -> None:
     diagnostic = types.Diagnostic(types.Range(types.Position(5, 0), types.Position(5, 1)), "x")
     found = offered(3, 9, diagnostics=[diagnostic], only=only)
-    assert {str(getattr(one.kind, "value", one.kind)) for one in found} == kinds
+    assert {str(getattr(one.kind, "value", one.kind)) for one in found} == set(kinds)
 
 
 def test_the_mark_of_generated_code_where_it_is_known() -> None:

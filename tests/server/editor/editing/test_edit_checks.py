@@ -6,6 +6,7 @@ import random
 
 import pytest
 from seeds import for_each_seed
+from text_cases import data_cases
 
 from lsp_server.editor.editing.checks import checked_text, doubt_about, new_problem
 from lsp_server.shared.contract.jobs import JobResult
@@ -28,33 +29,17 @@ def test_an_answer_keeps_indentation_and_last_line_end():
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("    a\n", "a\n    b\n\nc\n", "    a\n        b\n\n    c\n"),
-        ("a\n", "    a\n\n      b\n", "a\n\n  b\n"),
-        ("a\n", "    a\nb\n", "    a\nb\n"),
-        ("\ta\n", "a\n", "\ta\n"),
-        ("\ta\n", "    a\n", "    a\n"),
-        ("a\n", "\n", "\n"),
-    ],
-)
+@data_cases()
 def test_shifting(old, new, expected):
     assert with_indentation_of(old, new) == expected
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [("a", "b\n\n", "b"), ("a\n", "b", "b\n"), ("a\n\n", "b\n", "b\n\n"), ("a\n", "b\n", "b\n")],
-)
+@data_cases()
 def test_last_line_ends(old, new, expected):
     assert with_end_of(old, new) == expected
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [("a", "\n\nb", "b"), ("\na\n", "b", "\nb"), ("\n\na", "\nb\n", "\n\nb\n")],
-)
+@data_cases()
 def test_first_line_ends(old, new, expected):
     assert with_start_of(old, new) == expected
 
@@ -82,17 +67,7 @@ def test_what_did_not_parse_before_need_not_parse():
     assert checked_text("{\n", answer("}\n"), "rust") == "}\n"
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "reason"),
-    [
-        ("f(a) {\n}\n", "f(a) {\n", "{ is not closed"),
-        ("f(a)\n", "f(a))\n", ") closes nothing"),
-        ("f([a])\n", "f([a)]\n", ") closes nothing"),
-        ("f(a)\n", "f(\"(\", '[', `\n{`) // )\n/* ( */\n", ""),
-        ('f("\\"(")\n', 'g("\\"(")\n', ""),
-        ("}\n", "} else {\n", ""),
-    ],
-)
+@data_cases()
 @pytest.mark.parametrize("language", ["typescript", "go"])
 def test_brackets_are_counted_where_there_is_no_parser(old, new, reason, language):
     found = new_problem(old, new, language)

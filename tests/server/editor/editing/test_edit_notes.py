@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 from engine_stand_in import EngineStandIn
+from text_cases import data_cases
 
 from lsp_server.editor.editing.checks import doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, minimal_hunks
@@ -108,19 +109,7 @@ def test_an_instruction_of_no_known_kind_notes_white_space_alone() -> None:
     assert [one.note for one in edit.changes] == [ONLY_WHITE_SPACE, ""]
 
 
-@pytest.mark.parametrize(
-    ("text", "seen", "kept"),
-    [
-        ("return x  # redraft: shout\n", "return x\n", "return x"),
-        ("a = b; // redraft: shout", "a = b;", "a = b;"),
-        ("\treturn x\t-- redraft: shout\r\n\ty\r\n", "\treturn x\n\ty\n", "\treturn x\r\n\ty"),
-        ("<p> <!-- redraft: shout -->\n</p>", "<p>\n</p>", "<p>"),
-        ("  {/* redraft: shout */}\n<p>\n", "<p>\n", "<p>"),
-        ("# redraft: shout\n\nx = 1\n", "\nx = 1\n", "x = 1"),
-        ("x = 1 % redraft: shout\n", "x = 1\n", "x = 1"),
-        ("(go) ; redraft: shout\n", "(go)\n", "(go)"),
-    ],
-)
+@data_cases()
 def test_code_before_an_instruction_comment_stays(text: str, seen: str, kept: str) -> None:
     edit, engine = edited(text, seen.upper(), "shout", comment=True, language="text")
     assert ShownText(engine.jobs[0].selection).text == seen.rstrip("\n")
@@ -136,16 +125,7 @@ def test_an_instruction_comment_stays_where_nothing_changes() -> None:
     assert edit.changes == []
 
 
-@pytest.mark.parametrize(
-    ("text", "new"),
-    [
-        ("ab # redraft: x\ncd\n", "AB\ncd\n"),
-        ("ab # redraft: x\ncd\n", "ab\nCD\n"),
-        ("ab # redraft: x\ncd\n", "ab\n"),
-        ("# redraft: x\nab\ncd\n", "new\nab\ncd\n"),
-        ("# redraft: x\nab\ncd\n", "cd\n"),
-    ],
-)
+@data_cases()
 def test_the_comment_goes_with_the_changes_of_the_rest(text: str, new: str) -> None:
     start, end = comment_span(text)
     code = text[:start] + text[end:]
@@ -205,17 +185,7 @@ RAMBLING = [
 
 
 @pytest.mark.parametrize("text", RAMBLING)
-@pytest.mark.parametrize(
-    ("instruction", "is_doubtful"),
-    [
-        ("make it async", True),
-        ("use a set", True),
-        ("simplify the code without changing what it does", True),
-        ("write tests for it", False),
-        ("add a method for each name", False),
-        ("implement the class", False),
-    ],
-)
+@data_cases()
 def test_much_text_from_nowhere_that_was_not_asked_for_is_doubtful(
     text: str, instruction: str, is_doubtful: bool
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 from rename_cases import RenameCase, rename_cases
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
 from seeds import Amount
+from text_cases import data_cases
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
@@ -47,32 +48,7 @@ def test_renames_are_exact_in_every_language_and_indentation(amount: Amount) -> 
     assert all(count <= rounds * 0.05 for count in refused.values()), (seed, refused)
 
 
-@pytest.mark.parametrize(
-    ("instruction", "language", "text", "line"),
-    [
-        ("rename a to b", "javascript", "function f(a, b) {\n  return a + b;\n}\n", 1),
-        ("rename a to b", "python", "def f(a):\n    b = 2\n    return a + b\n", 2),
-        ("rename a to b", "python", "b = 1\ndef f(a):\n    return a + b\n", 3),
-        ("rename a to b", "python", "a = 1\ndef f(b):\n    return a + b\n", 2),
-        ("rename a to b", "python", "a = 1\nb = 2\n", 2),
-        ("rename a to b", "python", "def f(a):\n    g = lambda x: x + b\n    return a\nb = 1\n", 2),
-        ("rename f to g", "python", "def f():\n    pass\n\n\ndef g():\n    pass\n", 5),
-        ("rename a to b", "java", "class A {\n  int a;\n  int b;\n}\n", 3),
-        ("rename a to b", "go", "package p\n\nfunc f(a int) int {\n\tb := a\n\treturn b\n}\n", 4),
-        ("rename a to b", "rust", "fn f(a: i32) -> i32 {\n  let b = a;\n  b\n}\n", 2),
-        ("rename a to b", "c", "int f(int a)\n{\n  int b = a;\n  return b;\n}\n", 3),
-        ("rename a to b", "cpp", "int f(int a) {\n  auto b = [a] { return a; };\n  b();\n}\n", 2),
-        ("rename a to b", "csharp", "class A {\n  int F(int a) {\n    var b = a;\n  }\n}\n", 3),
-        ("rename a to b", "ruby", "def f(a)\n  b = a\nend\n", 2),
-        ("rename a to b", "php", "<?php\nfunction f($a) {\n  $b = $a;\n}\n", 3),
-        ("rename a to b", "kotlin", "fun f(a: Int): Int {\n  val b = a\n  return b\n}\n", 2),
-        ("rename a to b", "swift", "func f(a: Int) -> Int {\n  let b = a\n  return b\n}\n", 2),
-        ("rename a to b", "lua", "local function f(a)\n  local b = a\n  return b\nend\n", 2),
-        ("rename a to b", "typescript", "const f = (a: T) => {\n  const b = a;\n};\n", 2),
-        ("rename a to b", "javascript", "class A {\n  f() {\n    this.a = this.b;\n  }\n}\n", 3),
-        ("rename a to b", "plaintext", "a\nb\n", 2),
-    ],
-)
+@data_cases()
 def test_a_name_that_exists_in_the_scope_is_refused_with_its_line(
     instruction: str, language: str, text: str, line: int
 ) -> None:
@@ -80,26 +56,7 @@ def test_a_name_that_exists_in_the_scope_is_refused_with_its_line(
         renamed(instruction, text, language)
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "wanted"),
-    [
-        ("python", "def f(a):\n    return a\n\ndef g(b):\n    return b\n",
-         "def f(b):\n    return b\n\ndef g(b):\n    return b\n"),
-        ("python", "def f(a):\n    return a + x.b\n", "def f(b):\n    return b + x.b\n"),
-        ("python", "b = 1\ndef f(a):\n    return a\n", "b = 1\ndef f(b):\n    return b\n"),
-        ("javascript", "const f = (a) => ({ b: a });\n", "const f = (b) => ({ b: b });\n"),
-        ("javascript", "function f(a) { return a.b; }\n", "function f(b) { return b.b; }\n"),
-        ("go", "func (a T) F() int { return a.b }\nfunc (b T) G() {}\n",
-         "func (b T) F() int { return b.b }\nfunc (b T) G() {}\n"),
-        ("c", "int f(int a);\nint g(int b);\n", "int f(int b);\nint g(int b);\n"),
-        ("java", "class A { int f(int a) { return a; } int g(int b) { return b; } }\n",
-         "class A { int f(int b) { return b; } int g(int b) { return b; } }\n"),
-        ("rust", "fn f(a: T) -> T { a }\nfn g(b: T) -> T { b }\n",
-         "fn f(b: T) -> T { b }\nfn g(b: T) -> T { b }\n"),
-        ("ruby", "def f(a)\n  a\nend\ndef g(b)\n  b\nend\n",
-         "def f(b)\n  b\nend\ndef g(b)\n  b\nend\n"),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_the_same_name_in_another_scope_is_no_collision(
     language: str, text: str, wanted: str
 ) -> None:
@@ -141,11 +98,7 @@ def test_what_makes_no_sense_is_refused(instruction: str, language: str, reason:
         renamed(instruction, CODE[language], language)
 
 
-@pytest.mark.parametrize(
-    ("new", "language"),
-    [("of", "javascript"), ("type", "javascript"), ("len", "go"), ("union", "rust"),
-     ("record", "java"), ("match", "python"), ("value", "java"), ("data", "javascript")],
-)  # fmt: skip
+@data_cases()
 def test_words_that_are_keywords_elsewhere_are_names(new: str, language: str) -> None:
     got = renamed(f"rename a to {new}", CODE[language], language)
     assert got is not None
@@ -362,17 +315,7 @@ def test_names_of_a_page_s_styles_are_renamed_wherever_they_are_used(case: str) 
     assert renamed(asked, page, language) == wanted
 
 
-@pytest.mark.parametrize(
-    ("page", "part"),
-    [
-        ("<style>\n.card {}\n</style>\n<p class='card'></p>", ".card {}\n"),
-        ("<style>\n.card {}\n</style>\n<p class='card'></p>", "<p class='card'></p>"),
-        ("<style>.card {}</style><p class='card'></p><script>f('.card')</script>", ""),
-        ("<style>.card {}</style><p class='card'></p><script>f('card')</script>", ""),
-        ("<style>#card {}</style><p id='card'></p><a href='#card'></a>", ""),
-        ("<style>.card {} .tile {}</style><p class='card'></p>", ""),
-    ],
-)
+@data_cases()
 def test_a_class_of_a_page_is_renamed_everywhere_or_nowhere(page: str, part: str) -> None:
     with pytest.raises(EditRefused, match=r"card, too; select|tile exists"):
         renamed("rename card to tile", page, "html", part=part or page)

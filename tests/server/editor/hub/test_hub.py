@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.hub import hub as hub_module
 from lsp_server.editor.hub.hub import Hub
@@ -105,16 +106,7 @@ def test_what_is_switched_off_is_not_indexed(off: dict[str, Any]) -> None:
     assert recorder.told == []
 
 
-@pytest.mark.parametrize(
-    ("wanted", "idle_s", "busy", "unloaded"),
-    [
-        (True, 10, False, False),
-        (True, 100, False, True),
-        (True, 100, True, False),
-        (False, 40, False, False),
-        (False, 70, False, True),
-    ],
-)
+@data_cases()
 def test_engines_that_nobody_uses_give_their_memory_back(
     monkeypatch: pytest.MonkeyPatch, wanted: bool, idle_s: float, busy: bool, unloaded: bool
 ) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from text_cases import data_cases
 from windows import TEXT, shown
 
 from lsp_server.editor.next_edits.answers import NoWindow, read_answer
@@ -274,30 +275,15 @@ def test_a_text_with_a_mark_of_the_format_is_known(name: str) -> None:
         assert holds_marks(shown(fmt, text), fmt), mark
 
 
-@pytest.mark.parametrize(
-    ("names", "tokens", "wanted"),
-    [
-        ("sweep-next-edit-1.5b.q8_0.v2.gguf", {"<|file_sep|>"}, "sweep-a"),
-        ("Qwen2.5-Coder-1.5B", {"<|file_sep|>"}, None),
-        ("Sweep-Next-Edit", {"<|im_start|>"}, None),
-        ("zeta-2", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2"),
-        ("zeta-2.1.Q4.gguf", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2.1"),
-        ("zeta2.Q4.gguf", {"<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"}, "zeta-2"),
-        ("models--zed-industries--zeta model.gguf", set(), "zeta-1"),
-        ("alzeta-7b", set(), None),
-    ],
-)
+@data_cases()
 def test_the_format_is_chosen_by_names_and_vocabulary(
-    names: str, tokens: set[str], wanted: str | None
+    names: str, tokens: list[str], wanted: str | None
 ) -> None:
     found = format_for(names, tokens.__contains__)
     assert (found and found.name) == wanted
 
 
-@pytest.mark.parametrize(
-    ("token", "wanted"),
-    [("<file_sep>", "redraft"), ("<|file_sep|>", "redraft-piped"), ("<filename>", None)],
-)
+@data_cases()
 def test_a_model_with_an_adapter_of_ours_is_asked_as_it_was_trained(
     token: str, wanted: str | None
 ) -> None:

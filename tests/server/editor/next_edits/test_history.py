@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from text_cases import data_cases
 from typist import Typist
 
 from lsp_server.editor.next_edits.history import LONGEST_HISTORY, EditHistory
@@ -163,20 +164,7 @@ def test_a_change_costs_little_in_a_large_document() -> None:
     assert compared < 20
 
 
-@pytest.mark.parametrize(
-    ("text", "origin"),
-    [
-        ("x", "typed"),
-        ("amount", "typed"),
-        ("()", "typed"),
-        ("\n        pass", "typed"),
-        ("return sum(prices)", "typed"),
-        ("return sum(prices) * tax_rate", "pasted"),
-        ("    a = 1\n    b = 2\n", "pasted"),
-        ("if x:\n    y = 2", "pasted"),
-        ("reveal_type_of_everything()", "pasted"),
-    ],
-)
+@data_cases()
 def test_the_history_says_what_was_not_typed(text: str, origin: str) -> None:
     typist = Typist()
     document = typist.open(TEXT)
@@ -208,26 +196,7 @@ def test_a_suggestion_in_another_document_changes_nothing() -> None:
     assert [one.origin for one in typist.history] == ["typed"]
 
 
-@pytest.mark.parametrize(
-    ("snippet", "old", "new"),
-    [
-        (
-            "# ...\ndef total(prices):\n    return sum(prices, 0)\n# ...\n",
-            "    return sum(prices)\n",
-            "    return sum(prices, 0)\n",
-        ),
-        (
-            "# ...\ndef other():\n    # why\n    return 1\n# ...\n",
-            "",
-            "    # why\n",
-        ),
-        (
-            "+++ b/a.py\n@@ -5,2 +5,2 @@\n-def other():\n+def others():\n     return 1\n",
-            "def other():\n",
-            "def others():\n",
-        ),
-    ],
-)
+@data_cases()
 def test_what_an_agent_wrote_into_an_open_file_is_an_edit_as_it_is_read_again(
     snippet: str, old: str, new: str
 ) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from text_cases import data_cases
 from typist import Typist
 from written_answers import WrittenAnswers
 
@@ -197,15 +198,7 @@ def test_one_that_the_user_types_along_stays() -> None:
     in_setting(steps)
 
 
-@pytest.mark.parametrize(
-    ("gate", "likely", "shown"),
-    [
-        ("off", 0.01, True),
-        ("balanced", 0.9, False),
-        ("balanced", 1.0, True),
-        ("quiet", 0.99, False),
-    ],
-)
+@data_cases()
 def test_the_gate_lets_through_what_the_model_is_sure_of(
     gate: str, likely: float, shown: bool
 ) -> None:

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 from typist import Typist
 
 from lsp_server.text.documents.document import Position
@@ -220,15 +221,7 @@ def test_a_cancelled_request_loses_nothing_of_other_files(tmp_path: Path) -> Non
     assert asyncio.run(cancelled_and_asked_again()) == 1
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new", "span", "written"),
-    [
-        # Editors leave out what both texts begin or end with.
-        ("def f(prices):\n    return prices\n", "prices", "amounts", (11, 16), "amount"),
-        ("def f(count):\n    return count\n", "count", "counter", (16, 16), "er"),
-        ("def f(counts):\n    return counts\n", "counts", "count", (16, 17), ""),
-    ],
-)
+@data_cases()
 def test_one_is_taken_however_the_editor_says_it(
     text: str, old: str, new: str, span: tuple[int, int], written: str
 ) -> None:

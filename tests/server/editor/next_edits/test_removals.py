@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.next_edits.answers import AnsweredWindow
 from lsp_server.editor.next_edits.history import Origin, RecordedEdit
@@ -192,18 +193,7 @@ def test_what_the_user_did_not_touch_stays(
     assert reasons(text, answer, language, elsewhere=True) == wanted
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("def total(prices, tax):", "def price(prices, tax):"),
-        ("def total(prices, tax):", "def total(\n    prices, tax\n):"),
-        ("LIMIT = 3", "MOST = 3"),
-        ("import os\n", "import sys\n"),
-        ("print(max(prices))", "print(max(prices, default=0))"),
-        ("    print(max(prices))\n    print(min(prices))\n", "    print(*prices)\n"),
-        ("print(total([1], 2))", "print(total([1], 2))\nprint(total([2], 2))"),
-    ],
-)
+@data_cases()
 def test_what_becomes_something_else_does_not_go(old: str, new: str) -> None:
     assert old in PYTHON
     assert reasons(PYTHON, PYTHON.replace(old, new), elsewhere=True) == []
@@ -222,19 +212,7 @@ def test_a_text_that_moves_may_go_where_it_was() -> None:
     assert reasons(PYTHON, PYTHON.replace(SHOW, ""), edit=written, elsewhere=True) == []
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "gone", "is_shown"),
-    [
-        ("print(max(items))\n", "", "    print(max(prices))\n", True),
-        ("print(mean(items))\n", "", "    print(max(prices))\n", True),
-        ("log(mean(items))\n", "", "    print(max(prices))\n", False),
-        ("return items\n", "", "    return sum(prices) * tax\n", False),
-        ("f(a, tax)\n", "f(a)\n", ", tax", True),
-        ("f(a, rate)\n", "f(a)\n", ", tax", False),
-        ("f(a, tax, tax)\n", "f(a, tax)\n", ", tax", True),
-        ("f(a)\n", "f(a, tax)\n", ", tax", False),
-    ],
-)
+@data_cases()
 def test_a_deletion_is_one_where_an_edit_names_what_goes(
     old: str, new: str, gone: str, is_shown: bool
 ) -> None:

@@ -7,6 +7,7 @@ from textwrap import dedent
 
 import pytest
 from rename_cases import RenameCase, rename_cases
+from text_cases import data_cases
 from typist import Typist
 
 SUFFIX = {"python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs",
@@ -136,23 +137,7 @@ def test_the_variable_of_one_loop_is_not_that_of_another() -> None:
         """)
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "old", "new", "nth"),
-    [
-        ("def f(a, b):\n    c = 1\n    return a + c\n", 0, "a", "c", 0),
-        ("def f(a):\n    return [c + a for c in a]\n", 0, "a", "c", 0),
-        ("a = 1\ndef f():\n    return list(a)\n", 0, "a", "list", 0),
-        ("a = 1\nprint(a)\n", 0, "a", "class", 0),
-        ("from m import a\nprint(a)\n", 0, "a", "b", 0),
-        ("def f(a):\n    return a\n", 1, "a", "b", 0),
-        ("a = 1\na = 2\nprint(a)\n", 1, "a", "b", 0),
-        ("# a = 1\nprint(a)\n", 0, "a", "b", 0),
-        ("x = 'a'\nprint('a')\n", 0, "a", "b", 0),
-        ("x = 1\nprint(x)\n", 0, "1", "2", 0),
-    ],
-    ids=["taken", "inner", "builtin", "keyword", "imported", "a use", "a later value", "comment",
-         "string", "number"],
-)  # fmt: skip
+@data_cases()
 def test_nothing_is_proposed_where_that_is_no_rename_or_collides(
     text: str, line: int, old: str, new: str, nth: int
 ) -> None:
@@ -162,21 +147,7 @@ def test_nothing_is_proposed_where_that_is_no_rename_or_collides(
     assert typist.next_edits(document, cursor) == []
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "line", "old", "wanted"),
-    [
-        ("javascript", "function f(n) {\n  const o = {n: 1};\n  return o.n + n;\n}\n", 0, "n",
-         "function f(total) {\n  const o = {n: 1};\n  return o.n + total;\n}\n"),
-        ("typescript", "const add = (count: number) => {\n  return count + o.count;\n};\n", 0,
-         "count", "const add = (total: number) => {\n  return total + o.count;\n};\n"),
-        ("go", "func F(a int) int {\n\tn := a\n\treturn n + a.n\n}\n", 1, "n",
-         "func F(a int) int {\n\ttotal := a\n\treturn total + a.n\n}\n"),
-        ("rust", "fn f(a: usize) -> usize {\n    let n = a;\n    self.n + n\n}\n", 1, "n",
-         "fn f(a: usize) -> usize {\n    let total = a;\n    self.n + total\n}\n"),
-        ("java", "class A {\n  int f(int n) {\n    return this.n + n;\n  }\n}\n", 1, "n",
-         "class A {\n  int f(int total) {\n    return this.n + total;\n  }\n}\n"),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_names_of_other_languages_follow_their_only_declaration(
     language: str, text: str, line: int, old: str, wanted: str
 ) -> None:
@@ -210,21 +181,7 @@ def test_what_a_name_means_is_renamed_and_nothing_else(case: RenameCase) -> None
     assert got == (typed if case.language in NOT_TOLD else case.after)
 
 
-@pytest.mark.parametrize(
-    ("language", "text"),
-    [
-        ("rust", "fn f() { let foo = 1; g(foo); let foo = 2; g(foo); }\n"),
-        ("javascript", "var foo = 1;\nvar foo = 2;\ng(foo);\n"),
-        ("java", "class A { void foo() {} void foo(int a) {} void g() { foo(); } }\n"),
-        ("c", "int foo(void);\nint foo(void) { return 1; }\nint a = foo();\n"),
-        ("rust", "fn f() { let foo = 1; { g(foo); let foo = 2; g(foo); } }\n"),
-        ("typescript", "import { foo } from 'x';\nfoo();\n"),
-        ("rust", "use a::foo;\nfn f() { foo(); }\n"),
-        ("swift", "func f(_ foo: Int?) {\n    if let foo { g(foo) }\n}\n"),
-        ("javascript", "const foo = 1;\nfunction f(bar) { return foo + bar; }\n"),
-        ("lua", "foo = 1\nprint(foo)\n"),
-    ],
-)
+@data_cases()
 def test_what_the_text_does_not_tell_is_not_renamed(language: str, text: str) -> None:
     typed, got = renamed_where_declared(RenameCase(language, "", text))
     assert got == typed

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
+from text_cases import data_cases
 from typist import Typist
 
 from lsp_server.text.documents.document import Document
@@ -48,10 +48,7 @@ def test_two_different_changes_say_nothing() -> None:
     assert typist.next_edits(document, cursor) == []
 
 
-@pytest.mark.parametrize(
-    "third", ["limit = 30\n", "f(retries=30)\n", "connect(30)\n", "{'timeout': 30}\n", "# 30\n",
-              "connect(timeout=300)\n", "connect(timeout=-30)\n", "other(timeout=30)\n"]
-)  # fmt: skip
+@data_cases("third")
 def test_equal_literals_in_other_roles_stay(third: str) -> None:
     text = "connect(timeout=30)\nconnect(timeout=30)\n" + third
     typist, document = changed_twice(text, (0, 1), "30", "60")

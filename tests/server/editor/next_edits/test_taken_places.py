@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+from text_cases import data_cases
 from typist import Typist
 
 from lsp_server.text.documents.document import Document, Position
@@ -40,21 +40,7 @@ def test_all_that_was_taken_follows_and_once_more() -> None:
     assert typist.take_all(document, cursor) == TEXT.replace("count", "totals_all")
 
 
-@pytest.mark.parametrize(
-    ("text", "old", "new", "typed"),
-    [
-        ("def f(n): return n + n * n\n", "n", "number", "s"),
-        ("const a = 1;\nconst b = a + a;\nuse(a, b);\n", "a", "first", "One"),
-        ("def f(x):\n    return [x for _ in x]\n", "x", "row", "s"),
-        ("def f(x):\n    def g():\n        return x\n    return g\n", "x", "value", "2"),
-        ("def g(key, *, a):\n    return {key: a}[key]\n", "key", "name", "_of"),
-        ("def f(size=1):\n    '''size'''\n    return size\n", "size", "width", "_px"),
-        ("def f(w): return w.w\n", "w", "box", "es"),
-        ("def ä(maß): return maß + maß\n", "maß", "größe", "n"),
-        ("def f(a, b): return a if b else a\n", "a", "left", "most"),
-        ("def f(i):\n    while i:\n        i -= 1\n    return i\n", "i", "left", "over"),
-    ],
-)
+@data_cases()
 def test_it_ends_as_if_the_whole_name_had_been_typed_at_once(
     text: str, old: str, new: str, typed: str
 ) -> None:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from text_cases import data_cases
 
 from accel.errors import NO_MODEL
 from lsp_server.commands.cli.status import _page
@@ -51,10 +52,7 @@ def test_what_is_wrong_with_a_models_prompt_formats_is_said() -> None:
     assert "another model's" in _hint(left)
 
 
-@pytest.mark.parametrize(
-    ("done", "total", "told"),
-    [(0, 0, "looking for files to index"), (3, 40, "indexing 3 of 40 files")],
-)
+@data_cases()
 def test_an_index_that_is_built_is_told_with_its_files(done: int, total: int, told: str) -> None:
     workspace = SimpleNamespace(state="indexing", done=done, total=total)
     engine = SimpleNamespace(status=EngineStatus("ready"))
@@ -96,19 +94,7 @@ def test_a_model_that_is_fetched_is_told_where_there_is_none(
     assert _state(condition) == told
 
 
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        ({}, ""),
-        ({"state": "indexing", "message": "indexing 3 of 40 files"}, ""),
-        ({"message": "without index: it cannot be written"}, "without index: it cannot be written"),
-        ({"message": "unloaded", "models": {"completion": {"state": "idle"}}}, ""),
-        ({"reason": "nothing is missing", "message": "no edits: gone"}, "nothing is missing"),
-        ({"state": "error", "message": "it is damaged", "remedy": "fetch it"},
-         "it is damaged; fetch it"),
-        ({"state": "loading", "message": ""}, "the model is loading"),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_what_is_wrong_is_a_reason(changes: dict[str, Any], told: str) -> None:
     models = {"completion": {"state": "ready"}}
     status = {"state": "ready", "message": "", "remedy": "", "reason": "", "models": models}

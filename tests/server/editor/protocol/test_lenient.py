@@ -8,6 +8,7 @@ import json
 from typing import Any
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.hub.hub import Hub
@@ -107,15 +108,7 @@ def test_requests_without_what_others_send_are_answered(method: str, params: Any
     assert "result" in answer, answer
 
 
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"workspaceFolders": None},
-        {"workspaceFolders": [{"uri": "file:///nowhere"}]},
-        {"clientInfo": {}, "trace": "loud"},
-        {"capabilities": None},
-    ],
-)
+@data_cases()
 def test_a_client_is_served_whatever_it_says_of_itself(params: Any) -> None:
     _, (answer,) = answers(initialize(**params))
     assert "result" in answer, answer

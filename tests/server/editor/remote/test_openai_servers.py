@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from server_stand_in import KEY, Send, Server, served
+from text_cases import data_cases
 
 from lsp_server.editor.remote.engine import RemoteEngine
 from lsp_server.editor.remote.fim_texts import family_of, fim_text
@@ -214,10 +215,7 @@ def test_answers_without_code_and_empty_documents_are_refused() -> None:
     with_engine(server, scene)
 
 
-@pytest.mark.parametrize(
-    ("operation", "path"),
-    [("complete", "/v1/completions"), ("complete", "/infill"), ("edit", "/v1/chat/completions")],
-)
+@data_cases()
 def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
     server = OtherServer(path, owner="llamacpp" if path == "/infill" else "somebody")
     server.pause.clear()

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from server_stand_in import KEY, Send, Server, served
+from text_cases import data_cases
 
 from lsp_server.editor.editing.checks import checked_text
 from lsp_server.editor.remote.context_window import ContextWindow, is_about_length
@@ -359,19 +360,7 @@ def test_a_refusal_without_words_is_not_held_against_the_next() -> None:
     with_engine(server, scene)
 
 
-@pytest.mark.parametrize(
-    ("field", "told"),
-    [
-        ("seed", "seed: Extra inputs are not permitted"),
-        ("top_p", "Unsupported parameter: 'top_p' is not supported with this model."),
-        ("temperature", "Unsupported value: 'temperature' does not support 0.0 with this model."),
-        (
-            "max_tokens",
-            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
-            "'max_completion_tokens' instead.",
-        ),
-    ],
-)
+@data_cases()
 def test_a_field_that_a_server_does_not_take_is_left_out(field: str, told: str) -> None:
     def answer(path: str, body: Any) -> Any:
         return (

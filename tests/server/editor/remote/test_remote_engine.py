@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from engine_stand_in import EngineStandIn
 from server_stand_in import KEY, MODEL, Server, event, served
+from text_cases import data_cases
 
 from lsp_server.commands.cli.status import _server
 from lsp_server.editor.hub.hub import Hub
@@ -324,17 +325,7 @@ def test_a_server_that_is_busy_for_a_moment_misses_one_request() -> None:
     run(scene)
 
 
-@pytest.mark.parametrize(
-    ("status", "says", "least_s"),
-    [
-        (401, "does not take the key; set the key", 60),
-        (403, "does not take the key", 60),
-        (429, "too many requests", 7),
-        (500, "fails (500)", 1),
-        (503, "fails (503)", 7),
-        (302, "sends to another address, which is not followed", 1),
-    ],
-)
+@data_cases()
 def test_what_the_server_refuses_is_told_plainly(status: int, says: str, least_s: float) -> None:
     async def scene() -> None:
         async with a_pair() as (server, engine):
@@ -503,15 +494,7 @@ class Opened:
         self.models.append(model)
 
 
-@pytest.mark.parametrize(
-    ("values", "models"),
-    [
-        ({}, []),
-        ({"server": {"url": "https://example.com"}}, []),
-        ({"server": {"url": "https://example.com"}, "model": {"path": "/m"}}, ["/m"]),
-        ({"model": {"path": "/m"}, "edit": {"model": "/n"}}, ["/m", "/n"]),
-    ],
-)
+@data_cases()
 def test_workspaces_are_indexed_for_models_of_this_machine(
     values: dict[str, Any], models: list[str]
 ) -> None:
@@ -539,19 +522,7 @@ def test_another_version_of_the_protocol_is_told() -> None:
     run(scene)
 
 
-@pytest.mark.parametrize(
-    ("url", "problem"),
-    [
-        ("http://example.com", "without encryption"),
-        ("http://127.0.0.1.example.com", "without encryption"),
-        ("http://10.0.0.1:8080", "without encryption"),
-        ("ftp://localhost", "not an http or https URL"),
-        ("localhost:8080", "not an http or https URL"),
-        ("https://user:secret@example.com", "contains a name or a password"),
-        ("https://example.com/?key=secret", "contains a query"),
-        ("https://[::1", "not a URL"),
-    ],
-)
+@data_cases()
 def test_addresses_that_may_not_be_used_are_refused(url: str, problem: str) -> None:
     with pytest.raises(ModelUnavailable, match=problem) as told:
         ServerAddress.of(url)
@@ -567,16 +538,7 @@ def test_addresses_that_may_not_be_used_are_refused(url: str, problem: str) -> N
     run(scene)
 
 
-@pytest.mark.parametrize(
-    ("url", "shown"),
-    [
-        ("https://example.com/", "https://example.com"),
-        ("https://example.com:8443/team/v1", "https://example.com:8443/team"),
-        ("http://localhost:11434/v1/", "http://localhost:11434"),
-        ("http://[::1]:80", "http://[::1]:80"),
-        ("http://127.0.0.2:1", "http://127.0.0.2:1"),
-    ],
-)
+@data_cases()
 def test_addresses_are_taken_with_and_without_what_stands_after_the_host(
     url: str, shown: str
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from text_cases import cases_of
+from text_cases import cases_of, data_cases
 
 from lsp_server.tasks.apply.edit_text import apply_text, apply_update, parse_update, updates_of
 from lsp_server.tasks.apply.file_text import lines_of
@@ -103,15 +103,7 @@ def test_an_old_text_may_differ_in_white_space_and_slightly_in_a_line() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("old", "why"),
-    [
-        ("x = 5\n", "stands nowhere"),
-        ("def total(prices):\n    return max(goods)\n", "stands nowhere"),
-        ("1", "stands at lines 1, 3"),
-        ("", "is empty"),
-    ],
-)
+@data_cases()
 def test_an_old_text_that_is_elsewhere_or_nowhere_is_refused(old: str, why: str) -> None:
     file = FILE.replace("c = 3", "c = 1")
     with pytest.raises(AmbiguousSnippet, match=why):

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from text_cases import data_cases
 
 from lsp_server.models.manifest import read_manifest
 from lsp_server.tasks.apply.formats import apply_format, apply_job
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("FastApply-1.5B-v1.0-Q8_0", "FastApply-7B-v1.0.Q5_K_M", "fast-apply-1.5b"),
-        *("Fast-Apply-1.5B-v1.0_GGUF", "FastApply 1.5B v1.0", "/models/fastapply.gguf"),
-    ],
-)
+@data_cases("name")
 def test_models_that_merge_are_known_by_their_names(name: str) -> None:
     found = apply_format(name)
     assert found is not None
     assert found.name == "fast-apply"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("qwen2.5-coder-1.5b-instruct-q8_0", "sweep-next-edit-1.5b", "zeta-2", "breakfast-7b"),
-        *("SmolLM2-135M-Instruct.Q4_1", "apply-yourself", "fast", ""),
-    ],
-)
+@data_cases("name")
 def test_others_are_not(name: str) -> None:
     assert apply_format(name) is None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from text_cases import lines_of
+from text_cases import data_cases, lines_of
 
 from lsp_server.tasks.apply.place_holders import place_holder
 from lsp_server.tasks.apply.wordings import WORDINGS, Wording, pattern_of
@@ -34,19 +34,7 @@ def test_every_wording_has_its_case(wording: Wording) -> None:
         assert place_holder(comment.format(wording.case))
 
 
-@pytest.mark.parametrize(
-    ("words", "texts", "others"),
-    [
-        ("a|b c", ["a c", "b c"], ["a", "c", "a b c"]),
-        ("a? b* c+", ["c", "a c", "b b c", "a b c c"], ["a b", "a a c"]),
-        ("<2> a", ["a", "x a", "x y a"], ["x y z a"]),
-        ("<1-2> a", ["x a", "x y a"], ["a", "x y z a"]),
-        ("as_is|so a~", ["as is a", "so abc"], ["as a", "so ba"]),
-        ("a ~", ["a b", "a bc"], ["a", "a b c"]),
-        ("<number>? a", ["a", "12 a"], ["x a"]),
-        ("{zh_same}~", ["不变了", "代码"], ["a"]),
-    ],
-)
+@data_cases()
 def test_how_wordings_are_written(words: str, texts: list[str], others: list[str]) -> None:
     for text in (*texts, *others):
         assert bool(re.fullmatch(pattern_of(words), f"{text} ")) == (text in texts), text

@@ -15,6 +15,7 @@ from engine_stand_in import EngineStandIn
 from openai import OpenAI
 from openai.types.responses import Response
 from served import CLIENT, KEY, Served, events_of
+from text_cases import data_cases
 
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys
@@ -128,17 +129,7 @@ def test_a_conversation_with_tools_reaches_the_template(tmp_path: Path) -> None:
     assert "done" in job.messages[3]["content"]
 
 
-@pytest.mark.parametrize(
-    ("fields", "thinks"),
-    [
-        ({}, True),
-        ({"reasoning_effort": "high"}, True),
-        ({"reasoning_effort": "none"}, False),
-        ({"enable_thinking": False}, False),
-        ({"think": False}, False),
-        ({"chat_template_kwargs": {"enable_thinking": False}}, False),
-    ],
-)
+@data_cases()
 def test_thinking_is_switched_off(tmp_path: Path, fields: Any, thinks: bool) -> None:
     body = {"messages": [ASKED], **fields}
     _, (job,) = asked_of("ok", "/v1/chat/completions", body, tmp_path)
@@ -223,16 +214,7 @@ def test_openais_package_reads_responses(server: Served) -> None:
     assert "response.output_text.delta" in kinds
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"input": 5}, "input is a text or a list"),
-        ({"input": [{"type": "item_reference", "id": "x"}]}, "item_reference"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "text alone"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"max_output_tokens": "x"}, "max_output_tokens"),
-    ],
-)
+@data_cases()
 def test_responses_that_cannot_be_made(tmp_path: Path, changes: Any, said: str) -> None:
     answer, _ = asked_of("", "/v1/responses", {"input": "hi", **changes}, tmp_path)
     assert answer.status_code == 400

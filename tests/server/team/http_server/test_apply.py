@@ -13,6 +13,7 @@ import pytest
 from engine_stand_in import EngineStandIn
 from openai import OpenAI, UnprocessableEntityError
 from served import CLIENT, KEY, Served
+from text_cases import data_cases
 
 from lsp_server.shared.contract.jobs import GenerateJob
 from lsp_server.team.http_server.application import app
@@ -28,14 +29,7 @@ CHAT = "<instruction>twice</instruction>\n<code>{}</code>\n<update>{}</update>"
 
 
 @pytest.mark.parametrize("path", ["/v1/apply", "/v1/code/apply"])
-@pytest.mark.parametrize(
-    "names",
-    [
-        ("initial_code", "edit_snippet", "instruction"),
-        ("initialCode", "editSnippet", "instructions"),
-        ("initial_code", "editSnippet", "instruction"),
-    ],
-)
+@data_cases("names")
 def test_both_spellings_are_taken_and_given(server: Served, path: str, names: Any) -> None:
     asked = dict(zip(names, (CODE, SNIPPET, "the whole edge"), strict=True))
     answer = server.post(path, {**asked, "language": "python", "model": "auto", "stream": False})
@@ -71,29 +65,7 @@ def test_a_refusal_has_the_places(server: Served, asked_model: Any) -> None:
     assert all(place["text"] for place in error["places"])
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"initial_code": None}, "initial_code: is missing"),
-        ({"edit_snippet": None}, "send one of: a snippet;"),
-        ({"initial_code": 1}, "initial_code: expected a string"),
-        ({"initialCode": "another"}, "initialCode: differs from initial_code by another name"),
-        ({"editSnippet": "another"}, "editSnippet: differs from snippet by another name"),
-        ({"instruction": ["a"]}, "instruction: expected a string"),
-        (
-            {"instruction": "a", "instructions": "b"},
-            "instructions: differs from instruction by another name",
-        ),
-        ({"language": 3}, "language: expected a string"),
-        ({"model": 1}, "model: expected true or false or a string"),
-        ({"stream": "yes"}, "stream: expected true or false"),
-        ({"top_k": 5}, "top_k: unknown"),
-        ({"wanted": True}, "wanted: unknown"),
-        ({"old_string": "a", "new_string": "b"}, "send one of: a snippet;"),
-        ({"edit_snippet": "", "old_string": "a"}, "go together"),
-        ({"edit_snippet": "", "edits": [{"old_string": "a"}]}, "edits[0].new_string: is missing"),
-    ],
-)
+@data_cases()
 def test_what_is_wrong_is_named(server: Served, changes: dict[str, Any], said: str) -> None:
     asked = {"initial_code": CODE, "edit_snippet": SNIPPET, **changes}
     answer = server.post("/v1/apply", asked)

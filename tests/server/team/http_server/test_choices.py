@@ -8,6 +8,7 @@ import httpx2
 import pytest
 from openai import OpenAI
 from served import KEY, Served, events_of, metric, stream, wait_until_free
+from text_cases import data_cases
 
 PROMPT = "def read_lines(path):\n    with open(path) as file:\n        return"
 OTHER = "class Point:\n    def"
@@ -152,17 +153,7 @@ def test_a_client_that_leaves_ends_all_choices(server: Served) -> None:
     wait_until_free(server)
 
 
-@pytest.mark.parametrize(
-    ("fields", "named"),
-    [
-        ({"n": 0}, "n is a whole number"),
-        ({"n": 129}, "n is a whole number"),
-        ({"n": True}, "n is a whole number"),
-        ({"n": 65, "prompt": ["x", "y"]}, "at most 128"),
-        ({"best_of": 2}, "best_of has to equal n"),
-        ({"n": 2, "best_of": 4}, "best_of has to equal n"),
-    ],
-)
+@data_cases()
 def test_what_is_no_number_of_choices_is_refused(
     server: Served, fields: dict[str, Any], named: str
 ) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from served import CLIENT, KEY, Served
+from text_cases import data_cases
 
 from accel.verification.sampling import Sampling
 from lsp_server.engine.service import EngineService
@@ -43,10 +44,7 @@ def test_the_model_is_told_by_its_id(server: Served) -> None:
     assert server.get(f"/v1/models/{listed['id']}").json() == listed
 
 
-@pytest.mark.parametrize(
-    "form",
-    ["{}", "owner/{}", "a/b/{}", "{}.gguf", "owner%2F{}", "owner%2F{}.gguf"],
-)
+@data_cases("form")
 def test_ids_with_slashes_and_ends_of_files_name_the_model(server: Served, form: str) -> None:
     (listed,) = server.get("/v1/models").json()["data"]
     for name in (listed["id"], listed["id"].upper()):
@@ -63,10 +61,7 @@ def test_other_models_are_not_there(server: Served, name: str) -> None:
     assert answer.json()["error"]["code"] == "model_not_found"
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["//v1/models", "/v1//models", "///v1///models", "/v1/models/", "//v1//models//"],
-)
+@data_cases("path")
 def test_slashes_too_many_are_one(server: Served, path: str) -> None:
     assert asked(server, "GET", path).json()["data"]
     posted = path.replace("models", "completions")
@@ -98,30 +93,7 @@ def test_anything_else_is_no_key(server: Served, value: str) -> None:
 # Forms of values
 
 
-@pytest.mark.parametrize(
-    ("fields", "same_as"),
-    [
-        ({"max_tokens": 16.0}, {"max_tokens": 16}),
-        ({"max_completion_tokens": 16.0}, {"max_tokens": 16}),
-        ({"max_tokens": 300.0, "max_completion_tokens": 16.0}, {"max_tokens": 16}),
-        ({"max_tokens": None, "n_predict": 16}, {"max_tokens": 16}),
-        ({"top_k": 40.0}, {"top_k": 40}),
-        ({"seed": 7.0, "temperature": 1.0}, {"seed": 7, "temperature": 1}),
-        ({"random_seed": 7, "temperature": 1.0}, {"seed": 7, "temperature": 1}),
-        ({"seed": None, "stop": None, "top_p": None, "temperature": None}, {}),
-        ({"top_p": 0, "temperature": 1.0, "seed": 3}, {}),
-        ({"top_p": 0.0, "temperature": 2}, {}),
-        ({"top_k": -1, "min_p": 0.0}, {}),
-        ({"min_p": 1.0, "temperature": 1.0}, {}),
-        ({"logprobs": False, "stream": 0, "echo": False}, {}),
-        ({"logprobs": None, "logit_bias": {}, "tools": [], "n": 1, "best_of": 1}, {}),
-        ({"stop": [], "stop_token_ids": [], "logit_bias": []}, {}),
-        ({"repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0.0}, {}),
-        ({"repeat_penalty": 1.0, "repeat_last_n": 64}, {}),
-        ({"repeat_penalty": 1.5, "repeat_last_n": 0}, {}),
-    ],
-    ids=str,
-)
+@data_cases()
 def test_forms_of_values_say_the_same(
     server: Served, fields: dict[str, Any], same_as: dict[str, Any]
 ) -> None:
@@ -184,18 +156,7 @@ def test_below_no_tokens_are_as_many_as_come(server: Served, tokens: float) -> N
     assert server.post("/infill", infill).json()["stop_type"] in ("word", "eos")
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        None,
-        "",
-        [],
-        [{"type": "text", "text": ""}],
-        [""],
-        [{"type": "refusal", "refusal": ""}],
-        "left out",
-    ],
-)
+@data_cases("content")
 def test_messages_without_text_are_empty(server: Served, content: Any) -> None:
     message = {"role": "assistant", "content": content}
     if content == "left out":
@@ -209,16 +170,7 @@ def test_messages_without_text_are_empty(server: Served, content: Any) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        [{"type": "text", "text": "Say hello, hello, hello."}],
-        [{"type": "text", "text": "Say hello, "}, {"type": "text", "text": "hello, hello."}],
-        [{"type": "input_text", "text": "Say hello, hello, hello."}],
-        ["Say hello, ", "hello, hello."],
-        [{"type": "text", "text": "Say hello, hello, hello.", "cache_control": {"type": "x"}}],
-    ],
-)
+@data_cases("content")
 def test_parts_are_one_text(server: Served, content: Any) -> None:
     whole, parts = (
         server.post(
@@ -231,21 +183,7 @@ def test_parts_are_one_text(server: Served, content: Any) -> None:
     assert parts["usage"]["prompt_tokens"] == whole["usage"]["prompt_tokens"]
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]},
-        {"role": "user", "content": [{"type": "text"}]},
-        {"role": "user", "content": 7},
-        {"role": "user", "content": {"type": "text", "text": "x"}},
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "type": "function"}]},
-        {"role": "assistant", "tool_calls": [{"function": {"name": 5}}]},
-        {"role": "function", "content": "x"},
-        {"role": "assistant", "content": "x", "function_call": {"name": "f"}},
-        {"role": "assistant", "content": "x", "prefix": True},
-        {"content": "x"},
-    ],
-)
+@data_cases()
 def test_messages_that_the_model_cannot_read_are_refused(server: Served, message: Any) -> None:
     answer = server.post("/v1/chat/completions", {"messages": [*CHAT, message], "max_tokens": 2})
     assert answer.status_code == 400, answer.text
@@ -304,15 +242,7 @@ def test_no_logprobs_are_told_where_none_are_asked_for(server: Served, wanted: A
         assert answer["choices"][0]["logprobs"] is None
 
 
-@pytest.mark.parametrize(
-    ("fields", "likeliest"),
-    [
-        ({"logprobs": 0}, 0),
-        ({"logprobs": 2.0}, 2),
-        ({"logprobs": True}, 0),
-        ({"logprobs": True, "top_logprobs": 3}, 3),
-    ],
-)
+@data_cases()
 def test_logprobs_are_told_as_asked(server: Served, fields: dict[str, Any], likeliest: int) -> None:
     told = completed(server, **fields)["choices"][0]["logprobs"]
     assert [len(one) for one in told["top_logprobs"]] == [likeliest] * len(told["tokens"])

@@ -6,6 +6,7 @@ import importlib
 from pathlib import Path
 
 import pytest
+from text_cases import data_cases
 
 from lsp_server.shared.errors import DeployError
 from lsp_server.team.ray_serve.options import DeployOptions
@@ -19,16 +20,7 @@ def test_options_come_from_a_config_file():
     assert options.engine.threads == 4
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        {"modell": "a"},
-        {"replicas": 0},
-        {"replicas": "2"},
-        {"cpus": -1},
-        {"threads": True},
-    ],
-)
+@data_cases()
 def test_a_wrong_option_is_named(args):
     with pytest.raises(DeployError, match=next(iter(args))):
         DeployOptions.of(args)
