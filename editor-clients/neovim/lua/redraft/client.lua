@@ -62,6 +62,16 @@ function M.cancel(client, id)
   end
 end
 
+---@param client vim.lsp.Client
+---@param force boolean
+function M.stop(client, force)
+  if has_methods then
+    client:stop(force)
+  else
+    client.stop(force)
+  end
+end
+
 --- Runs a command of the server.
 ---@param client vim.lsp.Client
 ---@param command string

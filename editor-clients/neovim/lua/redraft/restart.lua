@@ -7,9 +7,13 @@ local LONGEST_DELAY_MS = 30000
 local STABLE_AFTER_MS = 60000
 local CHECK_EVERY_MS = 50
 local PATIENCE_MS = 3000
+--- The name of the client that has the buffers while no server runs.
+local WAITING = 'redraft-waiting'
 
 local delay = FIRST_DELAY_MS
 local last_exit = 0
+--- Whether the server was stopped to be started again.
+local restarts = false
 ---@type table<integer, vim.lsp.ClientConfig>
 local config_of_buffer = {}
 
@@ -18,10 +22,6 @@ local config_of_buffer = {}
 function M.attached(client, bufnr)
   config_of_buffer[bufnr] = client.config
 end
-
---- The client that has the buffers while no server runs.
----@type integer?
-local waiting
 
 ---@param dispatchers vim.lsp.rpc.Dispatchers
 ---@return vim.lsp.rpc.PublicClient
@@ -45,13 +45,11 @@ local function nothing(dispatchers)
   }
 end
 
---- Neovim stops listening to a buffer for good when it changes while no client has it: the next server would never
---- hear of what is typed.
-local function keep_listening()
-  for bufnr in pairs(config_of_buffer) do
-    if vim.api.nvim_buf_is_loaded(bufnr) then
-      waiting = vim.lsp.start({ name = 'redraft-waiting', cmd = nothing }, { bufnr = bufnr })
-    end
+---@param name string
+---@param force boolean
+local function stop_all(name, force)
+  for _, client in ipairs(vim.lsp.get_clients({ name = name })) do
+    require('redraft.client').stop(client, force)
   end
 end
 
@@ -63,10 +61,8 @@ local function start_all()
       config_of_buffer[bufnr] = nil
     end
   end
-  if waiting then
-    vim.lsp.stop_client(waiting, true)
-    waiting = nil
-  end
+  restarts = false
+  stop_all(WAITING, true)
 end
 
 ---@return boolean whether the user still wants the server
@@ -76,6 +72,19 @@ local function wanted()
   return vim.v.exiting == vim.NIL and (not by_config or enabled('redraft') or vim.g.redraft_setup == true)
 end
 
+--- Neovim stops listening to a buffer for good when it changes while no client has it: the next server would never
+--- hear of what is typed. So another client has it before that of the server which ended lets go of it.
+vim.api.nvim_create_autocmd('LspDetach', {
+  group = vim.api.nvim_create_augroup('redraft.restart', { clear = true }),
+  callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    local ended = client and client.name == 'redraft' and client.rpc.is_closing()
+    if ended and wanted() and config_of_buffer[event.buf] then
+      vim.lsp.start({ name = WAITING, cmd = nothing }, { bufnr = event.buf })
+    end
+  end,
+})
+
 --- A server that was asked to stop ends with code 0; any other end is worth another try.
 ---@param code integer
 ---@param signal integer
@@ -83,6 +92,12 @@ function M.exited(code, signal)
   vim.schedule(function()
     require('redraft.status').ended(code)
     if (code == 0 and signal == 0) or not wanted() then
+      -- Neovim 0.10 and 0.11 let go of the buffers behind this.
+      vim.schedule(function()
+        if not restarts then
+          stop_all(WAITING, true)
+        end
+      end)
       return
     end
     local now = vim.uv.now()
@@ -90,17 +105,9 @@ function M.exited(code, signal)
       delay = FIRST_DELAY_MS
     end
     last_exit = now
-    keep_listening()
     vim.defer_fn(start_all, delay)
     delay = math.min(2 * delay, LONGEST_DELAY_MS)
   end)
-end
-
----@param force boolean
-local function stop_all(force)
-  for _, client in ipairs(vim.lsp.get_clients({ name = 'redraft' })) do
-    vim.lsp.stop_client(client.id, force)
-  end
 end
 
 --- Stops the server and starts it for the same buffers once it has gone: a client that is still stopping would be
@@ -108,6 +115,7 @@ end
 ---@param command? string[] of another server
 function M.restart(command)
   delay = FIRST_DELAY_MS
+  restarts = true
   for _, config in pairs(command and config_of_buffer or {}) do
     config.cmd = command
   end
@@ -119,11 +127,11 @@ function M.restart(command)
     end
     waited = waited + CHECK_EVERY_MS
     if waited == PATIENCE_MS then
-      stop_all(true)
+      stop_all('redraft', true)
     end
     vim.defer_fn(start_when_gone, CHECK_EVERY_MS)
   end
-  stop_all(false)
+  stop_all('redraft', false)
   start_when_gone()
 end
 

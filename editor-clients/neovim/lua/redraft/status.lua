@@ -25,11 +25,12 @@ end
 --- Takes a status of the server and tells who listens to the event `User RedraftStatus`.
 ---@param status redraft.Status
 function M.changed(status)
-  local was_loading = M.latest and M.latest.state == 'loading'
+  local was_unready = not M.latest or M.latest.state == 'loading'
+  local answers = status.state == 'ready' or status.state == 'indexing'
   tell_fetching(status.fetching or '', M.latest and M.latest.fetching or '')
   M.latest = status
-  if was_loading and status.state == 'ready' and vim.startswith(vim.api.nvim_get_mode().mode, 'i') then
-    -- What was asked for while the model was loading may have been answered with nothing.
+  if was_unready and answers and vim.startswith(vim.api.nvim_get_mode().mode, 'i') then
+    -- What was asked for while the model was loading, or before the server ran, may have been answered with nothing.
     require('redraft.inline').refresh()
   end
   vim.api.nvim_exec_autocmds('User', { pattern = 'RedraftStatus', modeline = false, data = status })
