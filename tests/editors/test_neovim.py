@@ -210,7 +210,7 @@ def clients_of(editor: Neovim) -> list[int]:
 TYPE_BETWEEN = """
 local restart = require('redraft.restart')
 local exited = restart.exited
--- As keys that Neovim takes between two of its own functions, behind which the client has let go of the buffer.
+-- As keys that Neovim takes between two of its own functions: no client has the buffer any more.
 restart.exited = function(...)
   vim.schedule(function()
     vim.api.nvim_buf_set_text(0, 0, 0, 0, 0, { '# typed between', '' })
@@ -220,7 +220,8 @@ end
 vim.g.told = 0
 vim.api.nvim_create_autocmd('LspNotify', {
   callback = function(event)
-    vim.g.told = event.data.method == 'textDocument/didChange' and event.data.client_id or vim.g.told
+    local is_change = event.data.method == 'textDocument/didChange'
+    vim.g.told = is_change and event.data.client_id or vim.g.told
   end,
 })
 """
