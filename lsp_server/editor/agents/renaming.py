@@ -14,7 +14,7 @@ from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
-from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.text_edit import TextEdit
 
 
@@ -27,11 +27,11 @@ def renamed(
     if len(text) > LARGEST_TEXT:
         raise EditRefused(f"{file.path} has more than {LARGEST_TEXT:,} characters")
     refuse_many(text, old, new)
-    tree = SyntaxTree.of(text, language_of_path(file.path), file.path)
-    if tree is None:
+    names = ResolvedNames.of(text, language_of_path(file.path), file.path)
+    if names is None:
         raise EditRefused(f"no grammar is known for {file.path}; edit it by a snippet")
     start, end = offsets_of_lines(text, str(line), file.path)
-    rename = rename_at(tree, start, end, old, new)
+    rename = rename_at(names, start, end, old, new)
     changes = [(file, apply_hunks(text, _in_order(rename.edits())))]
     if not rename.is_global:
         return changes, ""

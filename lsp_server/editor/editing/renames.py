@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import islice
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.rename_wordings import (
@@ -18,7 +19,9 @@ from lsp_server.editor.editing.rename_wordings import (
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.references import STYLES, is_selected, not_renamed, references
+from lsp_server.text.syntax.nodes import around
+from lsp_server.text.syntax.references import STYLES, is_selected, not_renamed
+from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder, function_named
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -67,27 +70,27 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
     if wording is None:
         return None
     wording = with_sigils_of(wording, where.language)
-    tree = SyntaxTree.of(where.text, where.language, where.path)
-    hyphens = tree is not None and tree.grammar in MARKUP | STYLES
-    if tree is not None and _is_read_by_words(wording.old, where, tree):
-        tree = None
-    name_pattern = _NAME if tree and not hyphens else _NAME_OF_MARKUP
+    names = ResolvedNames.of(where.text, where.language, where.path)
+    hyphens = names is not None and names.tree.grammar in MARKUP | STYLES
+    if names is not None and _is_read_by_words(wording.old, where, names):
+        names = None
+    name_pattern = _NAME if names and not hyphens else _NAME_OF_MARKUP
     if not all(name_pattern.fullmatch(name.lstrip("$@#:")) for name in (wording.old, wording.new)):
         return None
     if wording.old == wording.new:
         raise EditRefused(f"{wording.old[:40]} has that name already; nothing changes")
-    if tree is None:
+    if names is None:
         code: list[Reference] = []
         hunks = _hunks(_words(wording.old, where, hyphens=hyphens), wording, where)
     else:
-        code = _references(wording, where, tree)
+        code = _references(wording, where, names)
         marked = _marked(code)
         hunks = [_hunk(use, wording, where, is_marked=use in marked) for use in code]
-        beside = _places_beside_code(wording, where, tree, in_text=not code)
+        beside = _places_beside_code(wording, where, names.tree, in_text=not code)
         known_starts = {hunk.start for hunk in hunks}
         hunks += [use for use in _hunks(beside, wording, where) if use.start not in known_starts]
         hunks.sort(key=lambda hunk: hunk.start)
-        offset = not_renamed(tree, wording.old, code) if not wording.strings else None
+        offset = not_renamed(names.tree, wording.old, code) if not wording.strings else None
         if offset is not None:
             raise EditRefused(
                 f"line {where.line(offset)} has {wording.old[:40]}, too; select that line as well, "
@@ -95,9 +98,9 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
             )
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
-    if tree is not None:
-        _refuse_no_name(wording, hunks, code, where, tree)
-    _refuse_collision(wording, code, where, tree, hyphens=hyphens)
+    if names is not None:
+        _refuse_no_name(wording, hunks, code, where, names.tree)
+    _refuse_collision(wording, code, where, names, hyphens=hyphens)
     return hunks
 
 
@@ -122,14 +125,13 @@ def _hunks(spans: list[Span], wording: RenameWording, where: EditedPart) -> list
     return [TextEdit(start - where.start, end - where.start, wording.new) for start, end in spans]
 
 
-def _is_read_by_words(name: str, where: EditedPart, tree: SyntaxTree) -> bool:
+def _is_read_by_words(name: str, where: EditedPart, names: ResolvedNames) -> bool:
     """Return True if words are renamed instead of identifiers: the range is prose, or it is marked
     text, data or comments without an identifier ``name``."""
+    tree = names.tree
     if tree.grammar in PROSE:
         return True
-    if tree.identifiers(name, where.start, where.end) or any(
-        is_selected(reference) for reference in references(tree, name)
-    ):
+    if tree.identifiers(name, where.start, where.end) or any(map(is_selected, names.uses(name))):
         return False
     return tree.grammar in MARKUP or not tree.has_identifiers(where.start, where.end)
 
@@ -163,11 +165,11 @@ def _words(name: str, where: EditedPart, *, hyphens: bool = False) -> list[Span]
 # What is meant
 
 
-def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> list[Reference]:
+def _references(wording: RenameWording, where: EditedPart, names: ResolvedNames) -> list[Reference]:
     """Return the references in the range that are renamed, in order. Raises EditRefused if the
     instruction is ambiguous."""
-    names = references(tree, wording.old)
-    inside = [use for use in names if where.start <= use.span[0] and use.span[1] <= where.end]
+    uses, tree = names.uses(wording.old), names.tree
+    inside = [use for use in uses if where.start <= use.span[0] and use.span[1] <= where.end]
     _refuse_unread(tree, wording.old, [(use.start, use.end) for use in inside], where)
     if wording.within:
         scope = function_named(tree, wording.within, where.start, where.end)
@@ -178,9 +180,11 @@ def _references(wording: RenameWording, where: EditedPart, tree: SyntaxTree) -> 
     chosen = _chosen(wording, inside, where)
     scopes = {use.scope for use in chosen if use.scope is not None}
     keys = [use for use in inside if use.use is NameUse.KEY and use.scope in scopes]
-    for use in names:
+    # Without a variable all may be of other files.
+    is_variable = any(use.use in (NameUse.VARIABLE, NameUse.FOREIGN) for use in chosen or inside)
+    for use in uses:
         is_same = use.scope is None or use.scope in scopes
-        if use.use is NameUse.FOREIGN and is_same and chosen[0].use is NameUse.VARIABLE:
+        if use.use is NameUse.FOREIGN and is_same and is_variable:
             raise EditRefused(
                 f"line {where.line(use.start)} takes {wording.old} as it is called elsewhere "
                 "and cannot call it otherwise; change that line first"
@@ -249,12 +253,8 @@ def _refuse_unread(tree: SyntaxTree, name: str, spans: list[Span], where: Edited
 
 def _is_near_error(tree: SyntaxTree, span: Span) -> bool:
     node = tree.node(*span)
-    for _ in range(3):
-        if node is not None:
-            if node.has_error:
-                return True
-            node = node.parent
-    return False
+    near = [] if node is None else [node, *islice(around(node), 2)]
+    return any(node.has_error for node in near)
 
 
 # A name that is there already
@@ -264,15 +264,15 @@ def _refuse_collision(
     wording: RenameWording,
     code: list[Reference],
     where: EditedPart,
-    tree: SyntaxTree | None,
+    names: ResolvedNames | None,
     *,
     hyphens: bool,
 ) -> None:
     """Raise EditRefused with the line in which the new name means something else already."""
     new = wording.new
     collisions = [start for start, _ in _words(new, where, hyphens=hyphens)]
-    if tree is not None:
-        collisions = _colliding(tree, code, new)
+    if names is not None:
+        collisions = _colliding(names, code, new)
     if collisions:
         raise EditRefused(
             f"{new} exists in line {where.line(collisions[0])} already; choose another name for "
@@ -283,13 +283,13 @@ def _refuse_collision(
 _Scopes = tuple[Scope, ...]
 
 
-def _colliding(tree: SyntaxTree, renamed: list[Reference], new: str) -> list[int]:
+def _colliding(names: ResolvedNames, renamed: list[Reference], new: str) -> list[int]:
     """Return the offsets of uses of ``new`` that the rename would capture or shadow."""
-    others = references(tree, new)
+    others = names.uses(new)
     if not others:
         return []
     bare = [use for use in renamed if _is_bare(use)]
-    finder = ScopeFinder(tree)
+    finder = ScopeFinder(names.tree)
     old_scopes = {finder.at(use.start, use.end) for use in bare}
     new_scopes = {use: finder.at(use.start, use.end) for use in others if _is_bare(use)}
     meeting = _Meeting(old_scopes, set(new_scopes.values()))

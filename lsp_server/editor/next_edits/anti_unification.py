@@ -81,7 +81,7 @@ Substitution = dict[int, tuple[str, int, int]]
 def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
     """Return a node as a term. Blocks, comments and literals that nothing runs in are leaves, as
     are words with a node around them."""
-    start, end = tree.index(node.start_byte), tree.index(node.end_byte)
+    start, end = tree.start(node), tree.end(node)
     terms: tuple[Term, ...] = ()
     is_leaf = node.child_count == 1 and not node.named_child_count
     if not (is_leaf or _BODY.search(node.type) or is_literal(node) or "comment" in node.type):

@@ -30,7 +30,7 @@ from lsp_server.editor.next_edits.rewrites import (
 )
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse
-from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.roles import PROSE
 from lsp_server.text.syntax.scopes import Scope
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -58,15 +58,16 @@ _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|
 
 
 def same_change(
-    edits: Iterable[RecordedEdit], trees: tuple[SyntaxTree, SyntaxTree]
+    edits: Iterable[RecordedEdit], names: tuple[ResolvedNames, ResolvedNames]
 ) -> list[TextEdit[int]]:
     """Return what follows from the last edit and an earlier one by example, in the document as it
-    is now. ``trees``: of the last edit. Raises WorkTakesTooLong."""
-    before, now = trees
+    is now. ``names``: of the document without the last edit and with it. Raises
+    WorkTakesTooLong."""
+    before, now = (each.tree for each in names)
     if before.grammar in _TEXTS:
         return []
     last, *earlier = islice(edits, MOST_EDITS)
-    mine = _made(last, trees)
+    mine = _made(last)
     start, by = last.start_offset(), len(now.text) - len(before.text)
     others = [(last, other) for other in mine]
     if mine:
@@ -75,12 +76,12 @@ def same_change(
     for edit, other in others:
         for rewrite in mine:
             rule = generalised(rewrite, other, before) if rewrite is not other else None
-            matches = _edits(rule, before, now, start, by) if rule is not None else []
+            matches = _edits(rule, names, start, by) if rule is not None else []
             matches = matches or _same_in_literals(rewrite, other, now)
             if matches:
                 return _ahead(matches, last, edit, now)
     rules = map(rule_of_one, mine)
-    proposals = (_edits(rule, before, now, start, by) for rule in rules if rule is not None)
+    proposals = (_edits(rule, names, start, by) for rule in rules if rule is not None)
     return _ahead(next((some for some in proposals if some), []), last, last, now)
 
 
@@ -140,20 +141,21 @@ _known: dict[int, list[Rewrite]] = {}
 _MOST_KNOWN = 100
 
 
-def _made(edit: RecordedEdit, trees: tuple[SyntaxTree, SyntaxTree] | None = None) -> list[Rewrite]:
+def _made(edit: RecordedEdit) -> list[Rewrite]:
     if edit.number not in _known:
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        before, now = trees or (edit.tree_before(), edit.tree_now())
-        _known[edit.number] = rewrites(edit, before, now) if before and now else []
+        before, now = edit.names_before(), edit.names_now()
+        _known[edit.number] = rewrites(edit, before.tree, now.tree) if before and now else []
     return _known[edit.number]
 
 
 def _edits(
-    rule: Rule, before: SyntaxTree, now: SyntaxTree, start: int, by: int
+    rule: Rule, names: tuple[ResolvedNames, ResolvedNames], start: int, by: int
 ) -> list[TextEdit[int]]:
     """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``
     characters."""
+    now = names[1].tree
     edits: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
     for node in _candidates(rule, now, start, by):
         if node.has_error or len(edits) > 1_000:
@@ -166,7 +168,7 @@ def _edits(
     leaves = {rewrite.text for rewrite in rule.pattern.leaves() if rewrite.is_named}
     for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and edits else ():
         if _NAME.fullmatch(name):
-            scopes = _Meanings(before, name).between(old.start, old.end)
+            scopes = _Meanings(names[0], name).between(old.start, old.end)
             # The examples may mean different variables.
             is_one = all(
                 rewrite is None or rewrite.start <= rule.other < rewrite.end for rewrite in scopes
@@ -175,7 +177,10 @@ def _edits(
                 rewrite and (rewrite.start + (by if rewrite.start > start else 0))
                 for rewrite in scopes
             }
-            meanings, kinds = _Meanings(now, name), {rewrite and rewrite.kind for rewrite in scopes}
+            meanings, kinds = (
+                _Meanings(names[1], name),
+                {rewrite and rewrite.kind for rewrite in scopes},
+            )
             for span in list(edits):
                 held = meanings.between(*span)
                 starts = {rewrite and rewrite.start for rewrite in held}
@@ -191,8 +196,8 @@ def _edits(
 class _Meanings:
     """The meanings of a name in the stretches of a text: the scopes that give it."""
 
-    def __init__(self, tree: SyntaxTree, name: str) -> None:
-        uses = [rewrite for rewrite in references(tree, name) if rewrite.use is not NameUse.KEY]
+    def __init__(self, names: ResolvedNames, name: str) -> None:
+        uses = [use for use in names.uses(name) if use.use is not NameUse.KEY]
         self._starts = [rewrite.start for rewrite in uses]
         self._scopes = [rewrite.scope for rewrite in uses]
 
@@ -229,9 +234,7 @@ def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node
     # The change may be the beginning of the list.
     moved = offset + by if offset > start else offset
     parent = now.node(moved, moved + 1)
-    while parent is not None and not (
-        parent.type == kind and now.index(parent.start_byte) in (offset, moved)
-    ):
+    while parent is not None and not (parent.type == kind and now.start(parent) in (offset, moved)):
         parent = parent.parent
     if parent is None:
         return
@@ -395,10 +398,10 @@ def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
     if node is None or node.has_error:
         return False
     if not kind:
-        return any(tree.index(rewrite.start_byte) == start for rewrite in node.children) and any(
-            tree.index(rewrite.end_byte) == end for rewrite in node.children
+        return any(tree.start(rewrite) == start for rewrite in node.children) and any(
+            tree.end(rewrite) == end for rewrite in node.children
         )
-    if (tree.index(node.start_byte), tree.index(node.end_byte)) != (start, end):
+    if (tree.start(node), tree.end(node)) != (start, end):
         return False
     same = {re.sub("union_type", "binary_operator", rewrite) for rewrite in (node.type, kind)}
     return len(same) == 1 or node.type.startswith("parenthesized")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.edits_by_example import same_change
-from lsp_server.editor.next_edits.importers import ImportingFile, aliased, importing_files
+from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
 from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
@@ -25,9 +25,9 @@ from lsp_server.editor.next_edits.parameters import (
 from lsp_server.editor.next_edits.renames import Rename, is_given, refuse_many_uses, rename_in
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
-from lsp_server.text.syntax.expression_types import class_around
-from lsp_server.text.syntax.name_uses import NameUse, text_of
-from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner
+from lsp_server.text.syntax.resolved_names import class_around
 from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
@@ -65,21 +65,20 @@ class Elsewhere:
         for file in importing_files(
             folder, module, self.name, opened, self.owner, is_argument=is_argument
         ):
-            edits: list[TextEdit[int]] = []
+            names, edits = file.names, list[TextEdit[int]]()
             if self.rename is not None:
-                found_in = renamed_arguments if self.is_parameter else renamed_in
-                edits += found_in(file, self.rename)
+                uses_of = renamed_arguments if self.is_parameter else renamed_in
+                edits += uses_of(file, self.rename)
             if self.signature is not None and self.owner:
                 # A class that has a method of its own there has its own signature.
                 is_own = any(use.declares for use in file.places)
                 uses = () if is_own else file.places
-                calls = calls_of_method(file.tree, self.signature, uses)
-                edits += calls_to_change(self.signature, file.tree, calls)
+                calls = calls_of_method(names.tree, self.signature, uses)
+                edits += calls_to_change(self.signature, names, calls)
             elif self.signature is not None:
-                uses = (*file.places, *aliased(file.tree, file.places))
-                calls = [(call, 0) for call in calls_at(file.tree, uses)]
-                edits += calls_to_change(self.signature, file.tree, calls)
-            edits += self.member.entries(file.tree) if self.member is not None else ()
+                calls = [(call, 0) for call in calls_at(names.tree, file.with_aliases())]
+                edits += calls_to_change(self.signature, names, calls)
+            edits += self.member.entries(names.tree) if self.member is not None else ()
             proposed += [(file.path, file.text, edit) for edit in edits]
         return proposed
 
@@ -100,26 +99,26 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     last = edits[0]
     refuse_large(last.document)
     refuse_many_uses(last)
-    before = last.tree_before()
+    before = last.names_before()
     if before is None:
         return Found(())
     rename = rename_in(last, before)
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         proposed = tuple(replace(edit, note=title) for edit in rename.edits())
-        return Found(proposed, _elsewhere_of(rename, last, before))
-    now = last.tree_now()
+        return Found(proposed, _elsewhere_of(rename, last, before.tree))
+    now = last.names_now()
     assert now is not None
-    signature = signature_change(last, before, now)
+    signature = signature_change(last, before.tree, now.tree)
     if signature is not None:
         change, function = signature
         calls = calls_to_change(change, now, calls_of(now, change, function))
         elsewhere = Elsewhere(change.function, change.owner, signature=change)
         name = name_of(function)
-        is_global = name is not None and is_given(now, name)
+        is_global = name is not None and is_given(now.tree, name)
         return Found(tuple(calls), elsewhere if is_global else None)
-    member = added_member(last, before, now)
-    entries = tuple(member.entries(now)) if member is not None else ()
+    member = added_member(last, before.tree, now.tree)
+    entries = tuple(member.entries(now.tree)) if member is not None else ()
     follow = entries or tuple(same_change(edits, (before, now)))
     if member is None or not member.exported:
         return Found(follow)
@@ -128,34 +127,32 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
 
 def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:
     """Return the part of a rename that is in other files; None where it stays in its own."""
+    # Its places are those of this file.
+    named = replace(rename, places=())
     if rename.is_global:
-        return Elsewhere(rename.old, rename.owner, rename=rename)
+        return Elsewhere(rename.old, rename.owner, rename=named)
     offset = rename.shift.places[0]
-    node = before.node(offset, offset + len(rename.old))
-    while node is not None and node.child_by_field_name("parameters") is None:
-        node = node.parent
-    name = name_of(node) if node is not None else None
-    parameters = node.child_by_field_name("parameters") if node is not None else None
-    if name is None or parameters is None or offset > before.index(parameters.end_byte):
+    node = enclosing_with(before.node(offset, offset + len(rename.old)), "parameters")
+    name, parameters = name_of(node), child_of(node, "parameters")
+    if name is None or parameters is None or offset > before.end(parameters):
         return None
-    function, owner = text_of(before, name), class_around(before, name)
+    function, owner = before.text_of(name), class_around(before, name)
     if not BY_NAME.get(before.grammar) or not is_given(before, name):
         return None
     if function in CONSTRUCTORS:
         function, owner = owner, ""
-    return Elsewhere(function, owner, rename=rename, is_parameter=True)
+    return Elsewhere(function, owner, rename=named, is_parameter=True)
 
 
 def renamed_arguments(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Yield the arguments of calls in a file that are given by the name of a renamed parameter."""
-    for call in calls_at(file.tree, (*file.places, *aliased(file.tree, file.places))):
-        arguments = call.child_by_field_name("arguments")
-        for argument in arguments.named_children if arguments is not None else ():
-            name = argument.child_by_field_name("name")
-            if name is not None and text_of(file.tree, name) == rename.old:
-                start = file.tree.index(name.start_byte)
+    tree = file.names.tree
+    for call in calls_at(tree, file.with_aliases()):
+        for argument in inner(child_of(call, "arguments")):
+            name = child_of(argument, "name")
+            if name is not None and tree.text_of(name) == rename.old:
                 title = f"rename {rename.old} to {rename.new}"
-                yield TextEdit(start, start + len(rename.old), rename.new, title)
+                yield TextEdit(tree.start(name), tree.end(name), rename.new, title)
 
 
 def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
@@ -187,7 +184,7 @@ def refuse_large(document: Document) -> None:
 def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Return the places of a file that uses a renamed name; none where the new name is in use."""
     scopes = {edit.scope for edit in file.places if edit.scope is not None}
-    collisions = references(file.tree, rename.new)
+    collisions = file.names.uses(rename.new)
     if any(
         edit.use is NameUse.VARIABLE and edit.scope is not None
         and any(scope.start <= edit.scope.start and edit.scope.end <= scope.end for scope in scopes)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from lsp_server.text.documents.document import Document, Position
-from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
@@ -82,13 +82,15 @@ class RecordedEdit:
         lines = self.document.lines
         return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
 
-    def tree_before(self) -> SyntaxTree | None:
-        """Return the document without this edit; None where its language has no grammar."""
-        return SyntaxTree.of(self.text_before(), self.document.language, self.document.uri)
+    def names_before(self) -> ResolvedNames | None:
+        """Return the names of the document without this edit; None where its language has no
+        grammar."""
+        return ResolvedNames.of(self.text_before(), self.document.language, self.document.uri)
 
-    def tree_now(self) -> SyntaxTree | None:
-        """Return the document with this edit; None where its language has no grammar."""
-        return SyntaxTree.of(self.document.text, self.document.language, self.document.uri)
+    def names_now(self) -> ResolvedNames | None:
+        """Return the names of the document with this edit; None where its language has no
+        grammar."""
+        return ResolvedNames.of(self.document.text, self.document.language, self.document.uri)
 
     def start_offset(self) -> int:
         """Return code points of the document before the edit; with it and without it."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.renames import is_given
-from lsp_server.text.syntax.name_uses import text_of
+from lsp_server.text.syntax.nodes import around, child_of
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
@@ -40,7 +40,7 @@ class AddedMember:
         """Yield the member's entries in the tables of a text that list every other one."""
         for table in _tables(tree, self.others[-1]):
             entries = {key[1]: child for child in table.named_children
-                       if (key := _KEY.match(text_of(tree, child)))}  # fmt: skip
+                       if (key := _KEY.match(tree.text_of(child)))}  # fmt: skip
             if set(self.others) <= set(entries) and self.name not in entries:
                 last = max(
                     (entries[member] for member in self.others), key=lambda entry: entry.start_byte
@@ -62,11 +62,11 @@ def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Add
     if declaration is None or len(came) != 1 or len(members) <= max(FEWEST, len(old)):
         return None
     others = tuple(name for name in members if name != came[0])
-    identifier = declaration.child_by_field_name("name")
+    identifier = child_of(declaration, "name")
     if identifier is None:
         return AddedMember(came[0], others, others[-1])
     return AddedMember(
-        came[0], others, text_of(now, identifier) if is_given(now, identifier) else ""
+        came[0], others, now.text_of(identifier) if is_given(now, identifier) else ""
     )
 
 
@@ -76,15 +76,15 @@ def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:
     while node is not None:
         if "enum_declaration" in node.type or (
             node.type == "class_definition"
-            and re.search(r"Enum|Flag", text_of(tree, node.child_by_field_name("superclasses")))
+            and re.search(r"Enum|Flag", tree.text_of(child_of(node, "superclasses")))
         ):
-            body = text_of(tree, node.child_by_field_name("body"))
+            body = tree.text_of(child_of(node, "body"))
             return node, re.findall(r"^[ \t]*(\w+)(?=\s*(?:=[^=]|,|$))", body, re.MULTILINE)
-        text = text_of(tree, node)
+        text = tree.text_of(node)
         if node.type == "const_declaration" and "iota" in text:
             return node, re.findall(r"^[ \t]*(\w+)(?=\s|$)(?!\s*\()", text, re.MULTILINE)
         if node.type == "type_alias_declaration":
-            value = text_of(tree, node.child_by_field_name("value"))
+            value = tree.text_of(child_of(node, "value"))
             if re.fullmatch(r"[\s|]*(?:([\"'])[\w-]+\1[\s|]*)+", value):
                 return node, re.findall(r"[\"']([\w-]+)[\"']", value)
             return None, []
@@ -95,21 +95,17 @@ def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:
 def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
     """Yield the nodes of entries in which a member is a key."""
     visited = set()
-    for start, end in [
-        match.span() for match in re.finditer(rf"\b{re.escape(member)}\b", tree.text)
-    ]:
-        node = tree.node(start, end)
-        while node is not None:
+    for match in re.finditer(rf"\b{re.escape(member)}\b", tree.text):
+        for node in around(tree.node(*match.span())):
             if _TABLE.match(node.type) and node.id not in visited:
                 visited.add(node.id)
                 yield node
-            node = node.parent
 
 
 def _copied(tree: SyntaxTree, entry: Node, name: str) -> TextEdit[int]:
     """Return the insertion of another entry after one, with its value."""
-    text = text_of(tree, entry).rstrip()
-    start = tree.index(entry.start_byte)
+    text = tree.text_of(entry).rstrip()
+    start = tree.start(entry)
     end = start + len(text)
     key = _KEY.match(text)
     assert key is not None

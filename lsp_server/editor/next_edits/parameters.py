@@ -13,10 +13,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.words import refuse_many, whole
-from lsp_server.text.syntax.expression_types import class_around, is_class, receiver_of
 from lsp_server.text.syntax.members import READ, Members
-from lsp_server.text.syntax.name_uses import NameUse, Reference, text_of
-from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.name_uses import NameUse, Reference
+from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
+from lsp_server.text.syntax.resolved_names import (
+    ResolvedNames,
+    class_around,
+    is_class,
+    receiver_of,
+)
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
@@ -96,58 +101,57 @@ def signature_change(
     node, other = pairs[0]
     if node.has_error or other.children_by_field_name("parameters")[0].has_error:
         return None
-    names = [name_of(function) for function in (node, other)]
-    if None in names or text_of(before, names[0]) != text_of(now, names[1]):
+    if before.text_of(name_of(node)) != now.text_of(name_of(other)):
         return None
     change = _change(before, node, now, other)
     return (change, other) if change is not None and change.function else None
 
 
 def calls_to_change(
-    change: SignatureChange, tree: SyntaxTree, calls: Iterable[tuple[Node, int]]
+    change: SignatureChange, names: ResolvedNames, calls: Iterable[tuple[Node, int]]
 ) -> list[TextEdit[int]]:
     """Return what becomes of calls of the function in a text; each with the number of arguments
     that are before those of the parameters."""
-    edits = []
+    edits, tree = [], names.tree
     for call, shift in calls:
         if call.type == "token_tree":
             # What a macro of Rust is given is not read: the user is led there.
-            inside = tree.index(call.end_byte) - 1
+            inside = tree.end(call) - 1
             edits.append(TextEdit(inside, inside, "", f"the arguments of {change.function}"))
             continue
-        arguments = call.child_by_field_name("arguments") or call.named_children[-1]
+        arguments = child_of(call, "arguments") or call.named_children[-1]
         if "argument" not in arguments.type or arguments.has_error:
             continue
         if any(_SPLAT.search(node.type) for node in arguments.named_children):
             continue
         its = replace(change, place=change.place + shift if change.place >= 0 else -1)
         if change.order:
-            edit = _swapped(its, tree, arguments, shift)
+            edit = _swapped(its, names, arguments, shift)
         else:
-            edit = (_without if change.removed else _with)(its, tree, arguments)
+            edit = (_without if change.removed else _with)(its, names, arguments)
         if edit is not None:
             edits.append(edit)
     return edits
 
 
-def calls_of(tree: SyntaxTree, change: SignatureChange, function: Node) -> list[tuple[Node, int]]:
+def calls_of(
+    names: ResolvedNames, change: SignatureChange, function: Node
+) -> list[tuple[Node, int]]:
     """Return the calls of a function in its own file. Raises WorkTakesTooLong."""
+    tree, name = names.tree, name_of(function)
     refuse_many(tree.text, change.function)
-    name = name_of(function)
     assert name is not None
-    offset = tree.index(name.start_byte)
-    if text_of(tree, name) in CONSTRUCTORS or function.type == "constructor_declaration":
-        calls = calls_at(tree, _of_class(tree, change.function))
-        return [(call, 0) for call in (*calls, *_calls_of_derived(tree, change.function))]
+    if tree.text_of(name) in CONSTRUCTORS or function.type == "constructor_declaration":
+        calls = calls_at(tree, _of_class(names, change.function))
+        return [(call, 0) for call in (*calls, *_calls_of_derived(names, change.function))]
     if change.owner:
-        uses = Members(tree).places(change.function, change.owner).meant
+        uses = Members(names).places(change.function, change.owner).meant
         return calls_of_method(tree, change, uses) if sum(use.declares for use in uses) == 1 else []
-    names = references(tree, change.function)
-    own = next((node for node in names if node.start == offset), None)
-    if own is None or sum(node.declares and node.scope == own.scope for node in names) != 1:
+    own = names.use_at(name, change.function)
+    same = [use for use in names.uses(change.function) if own and use.scope == own.scope]
+    if own is None or sum(use.declares for use in same) != 1:
         return []
-    same = [node for node in names if node.scope == own.scope and node.use is own.use]
-    return [(call, 0) for call in calls_at(tree, same)]
+    return [(call, 0) for call in calls_at(tree, (use for use in same if use.use is own.use))]
 
 
 def calls_of_method(
@@ -155,78 +159,73 @@ def calls_of_method(
 ) -> list[tuple[Node, int]]:
     """Return the calls of a method at the places where it is meant."""
     calls = []
-    for parameter in uses:
-        call = next(iter(calls_at(tree, [parameter])), None)
-        node = tree.node(parameter.start, parameter.end)
-        if call is not None and node is not None:
-            before = receiver_of(node) or (node.parent and node.parent.child_by_field_name("path"))
-            by_class = text_of(tree, before) in (change.owner, "Self")
+    for use in uses:
+        for call in calls_at(tree, [use]):
+            before = receiver_of(use.node) or child_of(outside(use.node), "path")
+            by_class = tree.text_of(before) in (change.owner, "Self")
             calls.append((call, change.by_class if by_class else 0))
     return calls
 
 
-def calls_at(tree: SyntaxTree, positions: Iterable[Reference]) -> list[Node]:
+def calls_at(tree: SyntaxTree, uses: Iterable[Reference]) -> list[Node]:
     """Return the calls whose function is named at some places."""
     calls = []
-    for node in positions:
-        called = tree.node(node.start, node.end)
+    for use in uses:
+        called = use.node
         while called is not None and (outer := called.parent) is not None:
             is_last = outer.children[-1] == called or outer.type.startswith("generic_")
             if outer.type not in _QUALIFIED or not is_last:
                 break
             called = outer
-        call = called.parent if called is not None else None
-        arguments_given = called.next_sibling if called is not None else None
-        if (
-            call is not None
-            and call.type == "token_tree"
-            and text_of(tree, arguments_given)[:1] == "("
-        ):
-            calls += [arguments_given] if arguments_given is not None else []
-        if call is None or call.child_by_field_name("arguments") is None:
+        call = outside(called)
+        if called is None or call is None:
             continue
-        if any(call.child_by_field_name(field) == called for field in _CALLED):
+        arguments = called.next_sibling
+        if (
+            arguments is not None
+            and call.type == "token_tree"
+            and tree.text_of(arguments)[:1] == "("
+        ):
+            calls.append(arguments)
+        is_called = any(child_of(call, name) == called for name in _CALLED)
+        if child_of(call, "arguments") is not None and is_called:
             calls.append(call)
     return calls
 
 
-def _of_class(tree: SyntaxTree, name: str) -> list[Reference]:
+def _of_class(names: ResolvedNames, name: str) -> list[Reference]:
     """Return the places of a class of the file, where there is one of its name."""
-    names = references(tree, name)
-    arguments_given = [node for node in names if node.declares and node.use is NameUse.VARIABLE]
-    if len({node.scope for node in arguments_given}) != 1:
+    uses = names.uses(name)
+    scopes = {use.scope for use in uses if use.declares and use.use is NameUse.VARIABLE}
+    if len(scopes) != 1:
         return []
     return [
-        node
-        for node in names
-        if (node.use is NameUse.VARIABLE and node.scope == arguments_given[0].scope)
-        or (node.use is NameUse.MEMBER and node.receiver is None and not node.declares)
+        use
+        for use in uses
+        if (use.use is NameUse.VARIABLE and use.scope in scopes)
+        or (use.use is NameUse.MEMBER and use.receiver is None and not use.declares)
     ]
 
 
-def _calls_of_derived(tree: SyntaxTree, name: str) -> Iterator[Node]:
+def _calls_of_derived(names: ResolvedNames, name: str) -> Iterator[Node]:
     """Return the calls of a class's constructor by classes that are derived from it: ``super(…)``,
     and their own where they have no constructor and inherit that one."""
+    tree = names.tree
     inherits = tree.grammar not in ("java", "csharp")
     for offset in whole(name).finditer(tree.text):
-        outer = tree.node(*offset.span())
-        while outer is not None and not is_class(outer):
-            outer = outer.parent
-        body = outer.child_by_field_name("body") if outer is not None else None
-        own = outer.child_by_field_name("name") if outer is not None else None
-        if body is None or own is None or offset.end() > tree.index(body.start_byte):
+        here = tree.node(*offset.span())
+        outer = here if is_class(here) else next(filter(is_class, around(here)), None)
+        body, own = child_of(outer, "body"), child_of(outer, "name")
+        if body is None or own is None or offset.end() > tree.start(body) or own == here:
             continue
-        if own == tree.node(*offset.span()):
-            continue
-        text, start = text_of(tree, body), tree.index(body.start_byte)
+        text, start = tree.text_of(body), tree.start(body)
         for word in _SUPER[tree.grammar == "python"].finditer(text):
-            call = tree.node(start + word.start(), start + word.end() - 1)
-            while call is not None and not re.search("call|invocation|initializer", call.type):
-                call = call.parent
+            called = tree.node(start + word.start(), start + word.end() - 1)
+            call = enclosing(called, "call|invocation|initializer")
             if call is not None:
                 yield call
         if inherits and not any(f"{node}(" in text for node in CONSTRUCTORS):
-            yield from calls_at(tree, _of_class(tree, text_of(tree, own)))
+            yield from calls_at(tree, _of_class(names, tree.text_of(own)))
 
 
 # What changed in the signature
@@ -240,30 +239,28 @@ def _functions(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
     remaining = [node] if node is not None else []
     while remaining:
         parameter = remaining.pop()
-        if tree.index(parameter.end_byte) < start or tree.index(parameter.start_byte) > end:
+        if tree.end(parameter) < start or tree.start(parameter) > end:
             continue
-        parameters = parameter.child_by_field_name("parameters")
+        parameters = child_of(parameter, "parameters")
         if parameters is not None and name_of(parameter) is not None and (
-            tree.index(parameters.start_byte) < max(end, start + 1)
-            and tree.index(parameters.end_byte) > start
+            tree.start(parameters) < max(end, start + 1)
+            and tree.end(parameters) > start
         ):  # fmt: skip
             yield parameter
         remaining += reversed(parameter.named_children)
 
 
-def name_of(function: Node) -> Node | None:
+def name_of(function: Node | None) -> Node | None:
     """Return where the name of a function is, its own or that of the variable whose value it is."""
-    if function.child_by_field_name("parameters") is None:
+    if child_of(function, "parameters") is None:
         return None
-    name = function.child_by_field_name("name")
-    outer = function.parent
-    if name is None and outer is not None and outer.child_by_field_name("value") == function:
-        name = outer.child_by_field_name("name")
-    return name
+    outer = outside(function)
+    is_value = child_of(outer, "value") == function
+    return child_of(function, "name") or (child_of(outer, "name") if is_value else None)
 
 
 def _parameters_text(tree: SyntaxTree, function: Node) -> str:
-    return text_of(tree, function.child_by_field_name("parameters"))
+    return tree.text_of(child_of(function, "parameters"))
 
 
 def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> SignatureChange | None:
@@ -278,7 +275,7 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
         return None
     name = name_of(new)
     assert name is not None
-    function, owner = text_of(now, name), class_around(now, name)
+    function, owner = now.text_of(name), class_around(now, name)
     is_constructor = function in CONSTRUCTORS or new.type == "constructor_declaration"
     bound = _bound(now, new)
     by_class = bound and int(not _is_decorated(now, new, "classmethod"))
@@ -307,54 +304,48 @@ def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
     """Return the parameters, without ``*args`` and ``**kwargs``; None where one is no name."""
     calls: list[Parameter] = []
     by_name_only = False
-    parameters = function.child_by_field_name("parameters")
+    parameters = child_of(function, "parameters")
     assert parameters is not None
     if any(node.type == "params" for node in parameters.children):
         return None
     for node in parameters.named_children:
-        pattern = node.child_by_field_name("pattern")
+        pattern = child_of(node, "pattern")
         if _NO_PARAMETER.search(node.type):
             continue
         if node.type == "self_parameter":
             calls.append(Parameter("self", has_default=False, by_name_only=False))
             continue
-        inner = node.child(0) if node.type == "typed_parameter" else None
-        kinds = [node.type, *(each.type for each in (pattern, inner) if each is not None)]
+        first = node.child(0) if node.type == "typed_parameter" else None
+        kinds = [node.type, kind_of(pattern), kind_of(first)]
         if node.type == "keyword_separator" or any(_REST.search(kind) for kind in kinds):
             by_name_only = True
             continue
         if any("dictionary_splat" in kind for kind in kinds):
             continue
         names = node.children_by_field_name("name") or [
-            pattern or node.child_by_field_name("left") or inner or node
+            pattern or child_of(node, "left") or first or node
         ]
         has_default = bool(re.search("default|optional|assignment", node.type)) or any(
             each.type == "=" for each in node.children
         )
-        calls += (Parameter(text_of(tree, each), has_default, by_name_only) for each in names)
+        calls += (Parameter(tree.text_of(each), has_default, by_name_only) for each in names)
     return calls
 
 
 def _bound(tree: SyntaxTree, function: Node) -> int:
     """Return how many parameters a call does not write: ``self``."""
-    parameters = function.child_by_field_name("parameters")
-    assert parameters is not None
     if tree.grammar == "rust":
-        return int(any(node.type == "self_parameter" for node in parameters.named_children))
-    outer = function.parent
-    if outer is not None and outer.type == "decorated_definition":
-        outer = outer.parent
-    outer = outer.parent if outer is not None else None
-    is_method = outer is not None and outer.type == "class_definition"
+        parameters = inner(child_of(function, "parameters"))
+        return int(any(node.type == "self_parameter" for node in parameters))
+    is_decorated = kind_of(function.parent) == "decorated_definition"
+    is_method = kind_of(outside(function, 3 if is_decorated else 2)) == "class_definition"
     return int(is_method and not _is_decorated(tree, function, "staticmethod"))
 
 
 def _is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
     outer = function.parent
-    return (
-        outer is not None
-        and outer.type == "decorated_definition"
-        and any(re.match(rf"@{name}\b", text_of(tree, node)) for node in outer.children)
+    return kind_of(outer) == "decorated_definition" and any(
+        re.match(rf"@{name}\b", tree.text_of(node)) for node in inner(outer)
     )
 
 
@@ -368,13 +359,14 @@ def _given(arguments: Node) -> list[Node]:
 
 def _argument_name(tree: SyntaxTree, argument: Node) -> str:
     """Return the name by which an argument is given; empty for one that is given by its place."""
-    return text_of(tree, argument.child_by_field_name("name")) if argument.type in (
-        "keyword_argument", "argument"
-    ) else ""  # fmt: skip
+    is_named = argument.type in ("keyword_argument", "argument")
+    return tree.text_of(child_of(argument, "name")) if is_named else ""
 
 
-def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
-    values = _given(arguments)
+def _without(
+    change: SignatureChange, names: ResolvedNames, arguments: Node
+) -> TextEdit[int] | None:
+    tree, values = names.tree, _given(arguments)
     named = [node for node in values if _argument_name(tree, node) == change.removed]
     positional = [node for node in values if not _argument_name(tree, node)]
     if named:
@@ -388,25 +380,23 @@ def _without(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> Text
 
 
 def _swapped(
-    change: SignatureChange, tree: SyntaxTree, arguments: Node, shift: int
+    change: SignatureChange, names: ResolvedNames, arguments: Node, shift: int
 ) -> TextEdit[int] | None:
     """Return the arguments in their new order; None where some that move are not there by their
     place."""
-    values = _given(arguments)
+    tree, values = names.tree, _given(arguments)
     positional = [node for node in values if not _argument_name(tree, node)][shift:]
     moved = [offset for offset, node in enumerate(change.order) if node != offset]
     if moved[-1] >= len(positional):
         return None
     first, last = positional[moved[0]], positional[moved[-1]]
-    pieces, end = [], first.start_byte
+    pieces, end = [], tree.start(first)
     for offset in range(moved[0], moved[-1] + 1):
-        between = tree.text[tree.index(end) : tree.index(positional[offset].start_byte)]
-        pieces += [between, text_of(tree, positional[change.order[offset]])]
-        end = positional[offset].end_byte
+        between = tree.text[end : tree.start(positional[offset])]
+        pieces += [between, tree.text_of(positional[change.order[offset]])]
+        end = tree.end(positional[offset])
     title = f"the new order of {change.function}'s parameters"
-    return TextEdit(
-        tree.index(first.start_byte), tree.index(last.end_byte), "".join(pieces), title
-    )  # fmt: skip
+    return TextEdit(tree.start(first), tree.end(last), "".join(pieces), title)
 
 
 def _removal(tree: SyntaxTree, arguments: Node, values: list[Node], number: int) -> TextEdit[int]:
@@ -414,9 +404,7 @@ def _removal(tree: SyntaxTree, arguments: Node, values: list[Node], number: int)
     its line. A neighbour's stay."""
     gone = values[number]
     if len(values) == 1:
-        return TextEdit(
-            tree.index(arguments.start_byte) + 1, tree.index(arguments.end_byte) - 1, ""
-        )
+        return TextEdit(tree.start(arguments) + 1, tree.end(arguments) - 1, "")
     last = values[number - 1] if number else None
     row = (last.end_point if last is not None else arguments.start_point)[0]
     comments = [node for node in arguments.named_children if "comment" in node.type]
@@ -428,53 +416,52 @@ def _removal(tree: SyntaxTree, arguments: Node, values: list[Node], number: int)
     if number + 1 < len(values):
         first = next((node for node in above if node.start_point[0] > row), gone)
         following = next((node for node in below if node not in own), values[number + 1])
-        return TextEdit(tree.index(first.start_byte), tree.index(following.start_byte), "")
+        return TextEdit(tree.start(first), tree.start(following), "")
     assert last is not None
-    end = tree.index((own[-1] if own else gone).end_byte)
+    end = tree.end(own[-1] if own else gone)
     comments_kept = [node for node in above if node.start_point[0] == row]
     if comments_kept:
         rest = tree.text[end:].lstrip(", ")
-        indent = tree.text[tree.index(comments_kept[-1].end_byte) : tree.index(gone.start_byte)]
+        indent = tree.text[tree.end(comments_kept[-1]) : tree.start(gone)]
         text = "" if rest[:1] in "\r\n" else indent
         comma = len(tree.text[end:]) - len(tree.text[end:].lstrip(", "))
-        return TextEdit(tree.index(comments_kept[-1].end_byte), end + (0 if own else comma), text)
-    has_comma = "," in tree.text[tree.index(gone.end_byte) : end]
-    return TextEdit(tree.index(last.end_byte), end, "," if has_comma and own else "")
+        return TextEdit(tree.end(comments_kept[-1]), end + (0 if own else comma), text)
+    has_comma = "," in tree.text[tree.end(gone) : end]
+    return TextEdit(tree.end(last), end, "," if has_comma and own else "")
 
 
-def _with(change: SignatureChange, tree: SyntaxTree, arguments: Node) -> TextEdit[int] | None:
+def _with(change: SignatureChange, names: ResolvedNames, arguments: Node) -> TextEdit[int] | None:
     """Return the new parameter is given what has its name at the call; without such, the user is
     led there."""
-    values = _given(arguments)
+    tree, values = names.tree, _given(arguments)
     positional = [node for node in values if not _argument_name(tree, node)]
     if any(_argument_name(tree, node) == change.added for node in values):
         return None
     title = f"pass {change.added} to {change.function}"
-    inside = tree.index(arguments.end_byte) - 1
+    inside = tree.end(arguments) - 1
     by_name = change.place < 0 or change.place > len(positional)
     by_name = by_name or (change.place == len(positional) and len(values) > len(positional))
     wording = BY_NAME.get(tree.grammar)
-    if not _is_visible(tree, change.added, arguments) or (by_name and wording is None):
+    if not _is_visible(names, change.added, arguments) or (by_name and wording is None):
         return TextEdit(inside, inside, "", title)
     if by_name and wording is not None:
         text, index = wording.format(change.added), len(values)
     else:
         text, index = change.added, change.place
     if index < len(values):
-        offset = tree.index(values[index].start_byte)
+        offset = tree.start(values[index])
         return TextEdit(offset, offset, f"{text}, ", title)
-    offset = tree.index(values[-1].end_byte) if values else tree.index(arguments.start_byte) + 1
+    offset = tree.end(values[-1]) if values else tree.start(arguments) + 1
     return TextEdit(offset, offset, f", {text}" if values else text, title)
 
 
-def _is_visible(tree: SyntaxTree, name: str, arguments: Node) -> bool:
+def _is_visible(names: ResolvedNames, name: str, arguments: Node) -> bool:
     """Return whether a name is bound where a call is, and before it."""
-    call = tree.index(arguments.start_byte)
+    call = names.tree.start(arguments)
     return any(
-        node.declares
-        and node.use is NameUse.VARIABLE
-        and node.scope is not None
-        and node.scope.start <= call < node.scope.end
-        and (node.start < call or node.scope.kind == "module")
-        for node in references(tree, name)
+        use.use is NameUse.VARIABLE
+        and use.scope is not None
+        and use.scope.start <= call < use.scope.end
+        and (use.start < call or use.scope.kind == "module")
+        for use, _ in names.declared(name)
     )

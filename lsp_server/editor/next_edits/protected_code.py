@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from lsp_server.editor.next_edits.anti_unification import is_body, is_literal
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.windows import shown_line
-from lsp_server.text.syntax.name_uses import text_of
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
@@ -85,8 +84,8 @@ def _tokens_by_role(tree: SyntaxTree, start: int, end: int) -> dict[str, Counter
     for leaf in _leaves(tree, start, end):
         if role := _role(leaf):
             first, last = (
-                max(start, tree.index(leaf.start_byte)),
-                min(end, tree.index(leaf.end_byte)),
+                max(start, tree.start(leaf)),
+                min(end, tree.end(leaf)),
             )
             roles.setdefault(role, Counter()).update(_TOKEN.findall(tree.text[first:last]))
     return roles
@@ -97,7 +96,7 @@ def _leaves(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
     remaining = [node] if node is not None else []
     while remaining:
         node = remaining.pop()
-        if tree.index(node.end_byte) <= start or tree.index(node.start_byte) >= end:
+        if tree.end(node) <= start or tree.start(node) >= end:
             continue
         if node.child_count:
             remaining += reversed(node.children)
@@ -139,14 +138,14 @@ def _owner(tree: SyntaxTree, start: int, end: int) -> str:
     while node is not None:
         called = node.child_by_field_name("function") or node.child_by_field_name("constructor")
         arguments = node.child_by_field_name("arguments")
-        if called is not None and arguments is not None and start > tree.index(called.end_byte):
+        if called is not None and arguments is not None and start > tree.end(called):
             declared = tree.text[start:end]
-            is_argument = "," in declared or text_of(tree, arguments)[1:-1].strip() == declared
-            return _TOKEN.findall(text_of(tree, called))[-1] if is_argument else ""
+            is_argument = "," in declared or tree.text_of(arguments)[1:-1].strip() == declared
+            return _TOKEN.findall(tree.text_of(called))[-1] if is_argument else ""
         outer = node.parent
         if outer is not None and is_body(node):
             is_class = re.search("class|interface", outer.type)
-            return text_of(tree, outer.child_by_field_name("name")) if is_class else ""
+            return tree.text_of(outer.child_by_field_name("name")) if is_class else ""
         node = outer
     return ""
 
@@ -164,6 +163,6 @@ def _names_of(tree: SyntaxTree, edits: Sequence[RecordedEdit]) -> set[str]:
         node = tree.node(start, start)
         while node is not None:
             if _DEFINITION.search(node.type):
-                words.add(text_of(tree, node.child_by_field_name("name")))
+                words.add(tree.text_of(node.child_by_field_name("name")))
             node = node.parent
     return words

@@ -33,7 +33,7 @@ from lsp_server.editor.next_edits.finding import (
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.notebook_text import NotebookText
-from lsp_server.editor.next_edits.renames import rename_by
+from lsp_server.editor.next_edits.renames import renamed_by
 from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.editor.next_edits.windows import window_at
 from lsp_server.shared.contract.jobs import EDIT, PREFETCH
@@ -421,7 +421,7 @@ class NextEditProvider:
             edits = edits_to_look_at(itertools.chain(all_edits, self.history.overwritten))
             proposed = await self._compute(size_of(edits), next_edits, edits)
             typed = self._taken_places.typed(last)
-            again = await self._compute(len(text), rename_by, typed) if typed is not None else None
+            again = await self._compute(len(text), renamed_by, typed) if typed is not None else None
         except WorkTakesTooLong as reason:
             self._given_up = str(reason)
             return
@@ -436,7 +436,7 @@ class NextEditProvider:
         ]
         suggestions += [
             self._pending_at(suggestion.document, suggestion.region, new, title, last)
-            for suggestion, new, title in (self._taken_places.of(last, again.new) if again else ())
+            for suggestion, new, title in (self._taken_places.of(last, again) if again else ())
         ]
         # What an edit settled when it was not finished goes; what others propose stays.
         self._pending = [

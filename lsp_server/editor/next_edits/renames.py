@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
 from lsp_server.shared.errors import EditRefused
-from lsp_server.text.syntax.expression_types import class_around, receiver_of
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.references import is_selected, not_renamed, references, same_meaning
+from lsp_server.text.syntax.nodes import around, kind_of
+from lsp_server.text.syntax.references import is_selected, not_renamed, same_meaning
+from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around, receiver_of
 from lsp_server.text.syntax.roles import MARKUP, PROSE
-from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from lsp_server.editor.next_edits.history import RecordedEdit
+    from lsp_server.text.syntax.tree import SyntaxTree
 
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -67,10 +68,11 @@ class Shift:
         return offset + self.by * bisect_left(self.places, offset)
 
 
-def rename_by(edit: RecordedEdit) -> Rename | None:
-    """Return the rename that an edit began, as of :func:`rename_in`."""
-    before = edit.tree_before()
-    return rename_in(edit, before) if before is not None else None
+def renamed_by(edit: RecordedEdit) -> str | None:
+    """Return the new name of the rename that an edit began, as of :func:`rename_in`."""
+    before = edit.names_before()
+    rename = rename_in(edit, before) if before is not None else None
+    return rename.new if rename is not None else None
 
 
 def refuse_many_uses(edit: RecordedEdit) -> None:
@@ -87,13 +89,13 @@ def _changed_name(edit: RecordedEdit) -> WordChange | None:
     return change
 
 
-def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
+def rename_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
     """Return the rename that an edit began; None where it is none, or where the new name would
-    collide. ``before``: the document without the edit."""
-    change = _changed_name(edit)
-    if change is None and before.grammar not in PROSE | MARKUP:
+    collide. ``before``: the names of the document without the edit."""
+    change, grammar = _changed_name(edit), before.tree.grammar
+    if change is None and grammar not in PROSE | MARKUP:
         return _alias_in(edit, before)
-    if change is None or before.grammar in PROSE or is_keyword(change.new, before.grammar):
+    if change is None or grammar in PROSE or is_keyword(change.new, grammar):
         return None
     start = edit.start_offset()
     changed = tuple(start + offset for offset, _ in change.places)
@@ -104,67 +106,57 @@ def rename_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
     return replace(rename, places=uses, shift=Shift(changed, len(change.new) - len(change.old)))
 
 
-def _alias_in(edit: RecordedEdit, before: SyntaxTree) -> Rename | None:
+def _alias_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
     """Return the rename of the other uses of an import that an edit gave an alias."""
     head, tail = common_ends(edit.old_text, edit.new_text)
     inserted = edit.new_text[head : len(edit.new_text) - tail]
-    if before.grammar == "go":
+    if before.tree.grammar == "go":
         return _package_alias(edit, before, inserted.strip(), edit.old_text[head:])
     alias = re.fullmatch(r" ?as ([^\W\d]\w*)", inserted)
     name = re.search(r"\bimport\b.*?([^\W\d]\w*)\s*\Z", edit.old_text[:head], re.DOTALL)
     if alias is None or name is None or edit.old_text[head : len(edit.old_text) - tail].strip():
         return None
-    if is_keyword(alias[1], before.grammar) or references(before, alias[1]):
+    if is_keyword(alias[1], before.tree.grammar) or before.uses(alias[1]):
         return None
     start = edit.start_offset() + name.start(1)
-    names = references(before, name[1])
-    declared = next((use for use in names if use.start == start and use.declares), None)
-    if declared is None or declared.use is not NameUse.VARIABLE:
+    variables = [use for use in before.uses(name[1]) if use.use is NameUse.VARIABLE]
+    declared = next((use for use in variables if use.start == start and use.declares), None)
+    if declared is None:
         return None
-    uses = tuple(
-        use
-        for use in names
-        if use.scope == declared.scope and use.use is NameUse.VARIABLE and use.start != start
-    )
+    uses = tuple(use for use in variables if use.scope == declared.scope and use.start != start)
     if any(use.declares for use in uses):
         return None
     return Rename(name[1], alias[1], uses, Shift((start,), len(alias[0])), is_global=False)
 
 
-def _package_alias(edit: RecordedEdit, before: SyntaxTree, alias: str, after: str) -> Rename | None:
+def _package_alias(
+    edit: RecordedEdit, before: ResolvedNames, alias: str, after: str
+) -> Rename | None:
     """Return the rename of the uses of a package of Go whose import got an alias before the path
     with which ``after`` begins."""
     path = re.match(r'\s*"(?:[\w.-]+/)*([^\W\d]\w*)(?:/v\d+)?"', after)
-    if path is None or not _NAME.fullmatch(alias) or references(before, alias):
+    if path is None or not _NAME.fullmatch(alias) or before.uses(alias):
         return None
-    names = references(before, path[1])
-    if any(use.declares and use.use is NameUse.VARIABLE for use in names):
+    uses = tuple(use for use in before.uses(path[1]) if use.use is NameUse.VARIABLE)
+    if any(use.declares for use in uses):
         return None
-    uses = tuple(use for use in names if use.use is NameUse.VARIABLE)
-    start = edit.start_offset()
-    return Rename(
-        path[1],
-        alias,
-        uses,
-        Shift((start,), len(edit.new_text) - len(edit.old_text)),
-        is_global=False,
-    )
+    shift = Shift((edit.start_offset(),), len(edit.new_text) - len(edit.old_text))
+    return Rename(path[1], alias, uses, shift, is_global=False)
 
 
-def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Rename:
+def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) -> Rename:
     """Return the rename of what ``old`` means between two characters of a text. Raises EditRefused
     where that is not clear, or where the new name would collide."""
-    if not _NAME.fullmatch(new) or is_keyword(new, tree.grammar):
+    if not _NAME.fullmatch(new) or is_keyword(new, names.tree.grammar):
         raise EditRefused(f"{new[:40]} cannot be a name here; choose another one")
-    names = references(tree, old)
-    there = {use.scope for use in names if start <= use.start < end}
+    there = {use.scope for use in names.uses(old) if start <= use.start < end}
     if len(there) != 1:
         what = "means more than one thing" if there else "is not a name"
         raise EditRefused(f"{old[:40]} {what} in that line; name a line that gives it")
-    declared = [use for use in names if use.declares and use.scope in there]
+    declared = [use for use in names.uses(old) if use.declares and use.scope in there]
     if any(use.is_foreign for use in declared):
         raise EditRefused(f"{old} comes from another file; rename it where it is given")
-    rename = _rename(tree, old, new, tuple(use.start for use in declared)) if declared else None
+    rename = _rename(names, old, new, tuple(use.start for use in declared)) if declared else None
     if rename is None:
         raise EditRefused(
             f"the text does not tell all that {old} means there, or {new} is in use; choose "
@@ -173,31 +165,31 @@ def rename_at(tree: SyntaxTree, start: int, end: int, old: str, new: str) -> Ren
     return rename
 
 
-def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
+def _rename(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
     """Return the rename of what is declared at some places, of which all are told; None where it is
     not clear what else is meant, or where the new name would collide."""
-    names = references(before, old)
-    if before.grammar in MARKUP:
+    tree, names = before.tree, before.uses(old)
+    if tree.grammar in MARKUP:
         # How a script and its template share a name is not read.
         names = [use for use in names if is_selected(use)]
     members = Members(before, by_words=True)
-    declared = members.given(old, changed) if before.grammar in READ else None
+    declared = members.given(old, changed) if tree.grammar in READ else None
     if declared is not None:
         uses = _members_meant(members, before, old, new, changed, declared)
         if declared.use is NameUse.VARIABLE:
             starts = {use.start for use in uses}
-            same = same_meaning(before, names, changed) if uses else []
+            same = same_meaning(tree, names, changed) if uses else []
             uses += [use for use in same if use.start not in starts]
             uses.sort(key=lambda use: use.start)
     else:
-        uses = same_meaning(before, names, changed)
-        others = references(before, new) if uses else []
+        uses = same_meaning(tree, names, changed)
+        others = before.uses(new) if uses else []
         uses = [] if any(_collides(use, uses[0]) for use in others) else uses
-    if not uses or not_renamed(before, old, uses) is not None:
+    if not uses or not_renamed(tree, old, uses) is not None:
         return None
-    node = before.node(min(changed), min(changed) + len(old))
-    owner = class_around(before, node) if declared is not None and node is not None else ""
-    is_global = node is not None and is_given(before, node) and before.grammar not in MARKUP
+    node = tree.node(min(changed), min(changed) + len(old))
+    owner = class_around(tree, node) if declared is not None and node is not None else ""
+    is_global = node is not None and is_given(tree, node) and tree.grammar not in MARKUP
     is_argument = bool(owner) and declared is not None and declared.receiver is None
     return Rename(old, new, tuple(uses), Shift((), 0), is_global, owner, is_argument)
 
@@ -205,20 +197,17 @@ def _rename(before: SyntaxTree, old: str, new: str, changed: tuple[int, ...]) ->
 def is_given(tree: SyntaxTree, name: Node) -> bool:
     """Return whether other files may use what a name declares: it is no variable of a function, and
     is exported where a language wants that."""
-    declaration = name.parent
-    is_attribute = declaration is not None and receiver_of(name) is not None
-    outer, is_exported = declaration, tree.grammar not in ("javascript", "typescript", "tsx")
-    while outer is not None:
-        if outer != declaration and _FUNCTION.search(outer.type) and not is_attribute:
-            return False
-        is_exported |= outer.type == "export_statement"
-        outer = outer.parent
-    return is_exported
+    outer = list(around(name))
+    inside = any(_FUNCTION.search(node.type) for node in outer[1:]) and receiver_of(name) is None
+    is_exported = tree.grammar not in ("javascript", "typescript", "tsx") or any(
+        node.type == "export_statement" for node in outer
+    )
+    return is_exported and not inside
 
 
 def _members_meant(
     members: Members,
-    before: SyntaxTree,
+    before: ResolvedNames,
     old: str,
     new: str,
     changed: tuple[int, ...],
@@ -226,34 +215,31 @@ def _members_meant(
 ) -> list[Reference]:
     """Return all places of a member of a class; none where one of them may be another class's, or
     the class has a member of the new name."""
-    node = before.node(given.start, given.end)
-    owner = class_around(before, node) if node is not None else ""
+    tree, node = before.tree, given.node
+    owner = class_around(tree, node) if node is not None else ""
     if not owner:
         return []
     member_places = members.places(old, owner)
     declared = [
         use
         for use in member_places.meant
-        if use.declares
-        and use.receiver is None
-        and (node_there := before.node(use.start, use.end)) is not None
-        and class_around(before, node_there) == owner
-    ]
-    is_again = before.grammar != "python" and len(declared) > len(changed)
+        if use.declares and use.receiver is None and use.node is not None
+        and class_around(tree, use.node) == owner
+    ]  # fmt: skip
+    is_again = tree.grammar != "python" and len(declared) > len(changed)
     first = next((use for use in member_places.meant if use.declares), given)
     if member_places.unclear or first.start not in changed or is_again:
         return []
     others = [use for use in members.places(new, owner).meant if use.declares]
-    if before.grammar == "java" and node is not None and node.parent is not None:
+    if tree.grammar == "java":
         # A field and a method may have one name.
-        is_method = "method" in node.parent.type
-        others = [use for use in others if is_method == _is_method(before, use)]
+        is_method = _is_method(given)
+        others = [use for use in others if is_method == _is_method(use)]
     return [] if others else [*member_places.meant]
 
 
-def _is_method(tree: SyntaxTree, use: Reference) -> bool:
-    node = tree.node(use.start, use.end)
-    return node is not None and node.parent is not None and "method" in node.parent.type
+def _is_method(use: Reference) -> bool:
+    return use.node is not None and "method" in kind_of(use.node.parent)
 
 
 def _collides(use: Reference, renamed: Reference) -> bool:

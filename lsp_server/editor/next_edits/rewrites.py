@@ -140,7 +140,7 @@ def _levels(
     while node is not None and node.parent is not None and is_literal(node.parent):
         node = node.parent
     while node is not None and (parent := node.parent) is not None:
-        start, end = before.index(node.start_byte), before.index(node.end_byte)
+        start, end = before.start(node), before.end(node)
         if end - start > LARGEST_NODE or is_body(node) or node.has_error:
             return
         is_cut = any(
@@ -162,7 +162,7 @@ def _levels(
         if new is not None and start < end:
             yield RewrittenNode(
                 *(term_of(before, node), new, role_of(before, node)),
-                (parent.type, before.index(parent.start_byte)),
+                (parent.type, before.start(parent)),
                 is_target(node),
             )
         if _is_statement(node):
@@ -175,16 +175,12 @@ def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
     node = tree.node(start, end) if start < end else None
     if node is None:
         return None
-    if (tree.index(node.start_byte), tree.index(node.end_byte)) == (start, end):
+    if (tree.start(node), tree.end(node)) == (start, end):
         return None if node.has_error else term_of(tree, node)
-    inner = [
-        hunk
-        for hunk in node.children
-        if start <= tree.index(hunk.start_byte) and tree.index(hunk.end_byte) <= end
-    ]
+    inner = [hunk for hunk in node.children if start <= tree.start(hunk) and tree.end(hunk) <= end]
     if not inner or not _MODIFIER.search(inner[0].type) or any(hunk.has_error for hunk in inner):
         return None
-    if (tree.index(inner[0].start_byte), tree.index(inner[-1].end_byte)) != (start, end):
+    if (tree.start(inner[0]), tree.end(inner[-1])) != (start, end):
         return None
     return Term("", tree.text[start:end], start, tuple(term_of(tree, hunk) for hunk in inner))
 
@@ -223,7 +219,7 @@ def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
         named = [outer.child_by_field_name(field) for field in _NAMING]
         own = next((hunk for hunk in named if hunk is not None and hunk != inner), None)
         if own is not None:
-            names.append(tree.text[tree.index(own.start_byte) : tree.index(own.end_byte)])
+            names.append(tree.text[tree.start(own) : tree.end(own)])
             if "argument" not in outer.type:
                 break
         elif "argument" in outer.type:

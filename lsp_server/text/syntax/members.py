@@ -4,21 +4,29 @@ the literals and calls that give fields their values."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from lsp_server.text.syntax.expression_types import (
-    ExpressionTypes,
+from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
+from lsp_server.text.syntax.nodes import (
+    child_of,
+    enclosing,
+    enclosing_with,
+    inner,
+    kind_of,
+    outside,
+)
+from lsp_server.text.syntax.resolved_names import (
+    ResolvedNames,
     class_around,
     class_named,
     element_of,
     is_class,
+    is_property,
     receiver_of,
     without_arguments,
 )
-from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before, text_of
-from lsp_server.text.syntax.tree import SyntaxTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -40,6 +48,10 @@ _WORD_OF = dict.fromkeys(("python", *_SCRIPTS), _MEMBER)
 """How the members are found that a class of a language may have."""
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
+_LITERAL = re.compile(
+    r"^object(?:_pattern)?$|literal_value|struct_(?:expression|pattern)|initializer_expression"
+    r"|with_expression|statement|attribute|argument"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +68,9 @@ class MemberPlaces:
 class Members:
     """The members of a text's classes."""
 
-    def __init__(
-        self,
-        tree: SyntaxTree,
-        *,
-        by_words: bool = False,
-        module: ExpressionTypes | None = None,
-    ) -> None:
-        """by_words: a variable that is called as a class is one of it; module: the types of the
-        file that declares the class, where that is another one."""
-        self._tree = tree
-        self._types = ExpressionTypes(tree, module)
+    def __init__(self, names: ResolvedNames, *, by_words: bool = False) -> None:
+        """by_words: a variable that is called as a class is one of it."""
+        self._names, self._tree = names, names.tree
         self._nodes: dict[str, Node | None] = {}
         self._by_words = by_words
 
@@ -74,231 +78,188 @@ class Members:
         """Return the places of a member of the class ``owner``; a class and those that it inherits
         the member from are one. is_argument: the class is in another file, where calls of it give
         the member by its name."""
-        references = self._types.references(name)
-        module = self._types.module
-        if module is not None and module.references(owner) and self._class_node(owner) is not None:
+        module = self._names.module
+        uses = self._names.uses(name)
+        if module is not None and module.uses(owner) and self._class_node(owner) is not None:
             # The file has a class of that name of its own.
-            references = {}
-        placed = [
-            (reference, node)
-            for reference in references.values()
-            if (node := self._tree.node(reference.start, reference.end)) is not None
-        ]
+            uses = []
+        placed = [(use, use.node) for use in uses if use.node is not None]
         declaring = {
-            class_around(self._tree, node)
-            for reference, node in placed
-            if self._gives(reference, node)
+            class_around(self._tree, node) for use, node in placed if self._gives(use, node)
         }
         root = self._root(owner, declaring)
         members: list[Reference] = []
-        unclear = [*self._promised(references, owner)]
+        unclear = [*self._promised(placed, owner)]
         roots: dict[str, str] = {}
-        for reference, node in placed:
-            owner_class = self._class(reference, node, owner)
-            if is_argument and reference.use is NameUse.KEY and self._called(node) == owner:
+        for use, node in placed:
+            owner_class = self._class(use, node, owner)
+            if is_argument and use.use is NameUse.KEY and self._called(node) == owner:
                 owner_class = owner
             if owner_class is None:
-                unclear.append(reference)
+                unclear.append(use)
             elif owner_class:
                 if owner_class not in roots:
                     roots[owner_class] = self._root(owner_class, declaring)
                 if roots[owner_class] == root:
-                    members.append(self._as_member(reference, node, name))
+                    members.append(self._as_member(use, node, name))
         return MemberPlaces(owner, tuple(members), tuple(unclear))
 
-    def _promised(self, references: Mapping[int, Reference], owner: str) -> Iterator[Reference]:
+    def _promised(self, placed: list[tuple[Reference, Node]], owner: str) -> Iterator[Reference]:
         """Yield places that tie a member to another type: an interface of Go that wants it, a trait
         of another file, a variant that is imported from its enum."""
-        for reference in references.values():
-            node = self._tree.node(reference.start, reference.end)
-            outer = node.parent if node is not None else None
-            if node is None or outer is None or self._tree.grammar not in ("go", "rust"):
-                continue
-            if outer.type == "method_elem" and class_around(self._tree, node) != owner:
-                yield reference
-            while outer is not None and outer.type not in ("impl_item", "use_declaration"):
-                outer = outer.parent
-            trait = text_of(self._tree, outer and outer.child_by_field_name("trait"))
-            if reference.declares and trait and self._class_node(trait) is None:
-                yield reference
+        for use, node in placed if self._tree.grammar in ("go", "rust") else ():
+            if kind_of(node.parent) == "method_elem" and class_around(self._tree, node) != owner:
+                yield use
+            outer = enclosing(node.parent, "^(?:impl_item|use_declaration)$")
+            trait = self._tree.text_of(child_of(outer, "trait"))
+            if use.declares and trait and self._class_node(trait) is None:
+                yield use
         if self._tree.grammar == "rust" and re.search(rf"\buse\b[^;]*\b{owner}::", self._tree.text):
-            yield from list(references.values())[:1]
+            yield from (use for use, _ in placed[:1])
 
     def given(self, name: str, starts: Iterable[int]) -> Reference | None:
         """Return the first of some places that gives a class a member of the name."""
-        for reference in filter(None, map(self._types.references(name).get, sorted(starts))):
-            node = self._tree.node(reference.start, reference.end)
-            if node is not None and self._gives(reference, node):
-                return replace(reference, declares=True)
+        offsets = set(starts)
+        for use in self._names.uses(name):
+            if use.start in offsets and use.node is not None and self._gives(use, use.node):
+                return replace(use, declares=True)
         return None
 
-    def _gives(self, reference: Reference, node: Node) -> bool:
+    def _gives(self, use: Reference, node: Node) -> bool:
         """Return whether a place declares a member: also ``this.name = …`` in a constructor, and a
         parameter of one that is a field."""
-        if reference.use is NameUse.MEMBER and (reference.declares or reference.receiver != "this"):
-            return reference.declares
-        outer = node.parent
-        if self._tree.grammar not in _SCRIPTS or outer is None:
+        if use.use is NameUse.MEMBER and (use.declares or use.receiver != "this"):
+            return use.declares
+        if self._tree.grammar not in _SCRIPTS:
             return False
-        if reference.use is NameUse.VARIABLE:
-            return reference.declares and any("modifier" in each.type for each in outer.children)
-        assigned = outer.parent
-        if assigned is None or assigned.child_by_field_name("left") != outer:
+        if use.use is NameUse.VARIABLE:
+            return use.declares and is_property(node)
+        assigned = outside(node, 2)
+        if assigned is None or child_of(assigned, "left") != node.parent:
             return False
-        method = assigned.parent
-        while method is not None and not _FUNCTION.search(method.type):
-            method = method.parent
-        named = method.child_by_field_name("name") if method is not None else None
-        return text_of(self._tree, named) == "constructor"
+        method = enclosing(assigned.parent, _FUNCTION)
+        return self._tree.text_of(child_of(method, "name")) == "constructor"
 
-    def _as_member(self, reference: Reference, node: Node, name: str) -> Reference:
+    def _as_member(self, use: Reference, node: Node, name: str) -> Reference:
         """Return a place as a rename of the member writes it: ``{ name }`` becomes ``{ new: name
         }``."""
-        if not _is_short(reference, node, name):
-            return reference
-        member = replace(reference, use=NameUse.MEMBER, declares=False)
-        return replace(member, before="", after=f": {name}")
+        if not _is_short(use, node, name):
+            return use
+        return replace(use, use=NameUse.MEMBER, declares=False, before="", after=f": {name}")
 
-    def _class(self, reference: Reference, node: Node, owner: str) -> str | None:
+    def _class(self, use: Reference, node: Node, owner: str) -> str | None:
         """Return the class whose member a place is; empty where it is none, None where that is
         unclear."""
-        if reference.use is NameUse.MEMBER:
-            before = receiver_of(node)
-            path = node.parent.child_by_field_name("path") if node.parent is not None else None
-            is_in_macro = node.parent is not None and node.parent.type == "token_tree"
-            if before is None and reference.receiver and is_in_macro:
-                dot = leaf_before(self._tree, node)
-                before = leaf_before(self._tree, dot) if dot is not None else None
-                far = leaf_before(self._tree, before) if before is not None else None
-                if text_of(self._tree, far) == ".":
+        if use.use is NameUse.MEMBER:
+            before, path = receiver_of(node), child_of(node.parent, "path")
+            if before is None and use.receiver and kind_of(node.parent) == "token_tree":
+                before = leaf_before(self._tree, leaf_before(self._tree, node))
+                if self._tree.text_of(leaf_before(self._tree, before)) == ".":
                     return None
-            if (reference.declares and before is None) or (before is None and path is None):
+            if before is None and (use.declares or path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
-        if reference.use is NameUse.VARIABLE and self._gives(reference, node):
+        if use.use is NameUse.VARIABLE and self._gives(use, node):
             return class_around(self._tree, node)
-        is_short = _is_short(reference, node, text_of(self._tree, node))
-        if reference.use is not NameUse.KEY and not is_short:
-            return ""
-        return self._of_key(reference, node, owner)
+        is_short = _is_short(use, node, self._tree.text_of(node))
+        return self._of_key(use, node, owner) if use.use is NameUse.KEY or is_short else ""
 
     def _of_receiver(self, before: Node | None, owner: str) -> str | None:
         assert before is not None
-        text = text_of(self._tree, before)
+        text = self._tree.text_of(before)
         is_base = text == "base" and self._tree.grammar == "csharp"
         if is_base or text in ("Self", "super") or text.startswith("super("):
             return class_around(self._tree, before)
-        is_named = text == owner and not any(
-            reference.declares and not reference.is_foreign
-            for reference in self._types.references(text).values()
+        is_named = text == owner and all(
+            use.is_foreign for use in self._names.uses(text) if use.declares
         )
         if is_named or self._class_node(text) is not None:
             return text
-        if self._types.module is not None and re.fullmatch(rf"(?:\w+\.)+{owner}", text):
+        if self._names.module is not None and re.fullmatch(rf"(?:\w+\.)+{owner}", text):
             return owner
-        here = self._types.references(text).get(self._tree.index(before.start_byte))
-        is_class = here is not None and here.scope is None and text[:1].isupper()
-        if class_name := self._types.class_of(before) or (text if is_class else ""):
+        here = self._names.use_at(before)
+        is_a_class = here is not None and here.scope is None and text[:1].isupper()
+        if class_name := self._names.class_of(before) or (text if is_a_class else ""):
             return None if self._may_be_any(class_name) else class_name
-        is_nameless = self._types.of(before).lstrip(": ").startswith("{")
+        is_nameless = self._names.type_of(before).lstrip(": ").startswith("{")
         if is_nameless or self._is_foreign(before, owner):
             return ""
         word = text.replace("_", "").lower()
-        references = (
-            reference
-            for reference, node in self._nodes.items()
-            if node is not None and self._by_words
-        )
-        return next((reference for reference in references if reference.lower() == word), None)
+        classes = (name for name, node in self._nodes.items() if node is not None)
+        same = (name for name in classes if name.lower() == word)
+        return next(same, None) if self._by_words else None
 
     def _may_be_any(self, name: str) -> bool:
         """Return whether a type does not tell the class: any, a type parameter, one of several."""
-        nodes = list(self._types.declarations(name)) if name.isidentifier() else []
-        outer = {node.parent.type for node in nodes if node.parent is not None}
+        outer = {kind_of(node.parent) for node in self._declared(name)}
         alias = self._class_node(name) if "type_alias_declaration" in outer else None
-        is_either = alias is not None and "|" in text_of(self._tree, alias)
+        is_either = "|" in self._tree.text_of(alias)
         return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
 
     def _is_foreign(self, before: Node, owner: str) -> bool:
         """Return whether something has a type that another file gives, or members that a class has
         not."""
-        if _NO_CLASS.search(before.type):
+        if _NO_CLASS.search(before.type) or self._names.is_foreign(before):
             return True
-        if self._types.is_foreign(before):
-            return True
-        name = text_of(self._tree, before)
-        references = self._types.references(name) if name.isidentifier() else {}
-        here = references.get(self._tree.index(before.start_byte))
+        name = self._tree.text_of(before)
+        here = self._names.use_at(before) if name.isidentifier() else None
         node = self._class_node(owner)
         if node is None or self._tree.grammar in _OUTSIDE or here is None:
             return False
         finder = _WORD_OF.get(self._tree.grammar, _WORD)
-        declarations = finder.findall(text_of(self._tree, node))
+        declarations = finder.findall(self._tree.text_of(node))
         words = {declaration.split()[-1].lstrip("#") for declaration in declarations}
-        scope = here.scope
-        text = self._tree.text[scope.start : scope.end] if scope is not None else ""
+        text = self._tree.text[here.scope.start : here.scope.end] if here.scope else ""
         used = re.findall(rf"(?<![\w.]){re.escape(name)}\s*(?:\?\.|\.)\s*(\w+)", text)
         return not set(used) <= words and not self._bases(owner, only_known=False)
 
     # Literals and calls
 
-    def _of_key(self, reference: Reference, node: Node, owner: str) -> str | None:
+    def _of_key(self, use: Reference, node: Node, owner: str) -> str | None:
         """Return the class whose field gets a value by its name."""
         tree = self._tree
         if tree.grammar == "python":
-            if reference.scope is not None:
-                return self._called(node) if reference.scope.is_class else ""
-            call = node.parent.parent.parent if node.parent and node.parent.parent else None
-            called = call.child_by_field_name("function") if call is not None else None
-            arguments = call.child_by_field_name("arguments") if call is not None else None
-            if re.fullmatch(r"(?:\w+\.)?replace", text_of(tree, called)) and arguments is not None:
-                first = arguments.named_children[0]
-                return self._types.class_of(first) or None
-            return ""
-        literal = node.parent
-        while literal is not None and not re.search(
-            r"^object(?:_pattern)?$|literal_value|struct_(?:expression|pattern)|initializer_expression"
-            r"|with_expression|statement|attribute|argument",
-            literal.type,
-        ):
-            literal = literal.parent
+            if use.scope is not None:
+                return self._called(node) if use.scope.is_class else ""
+            call = outside(node, 3)
+            if not re.fullmatch(r"(?:\w+\.)?replace", tree.text_of(child_of(call, "function"))):
+                return ""
+            first = inner(child_of(call, "arguments"))[:1]
+            return (self._names.class_of(first[0]) or None) if first else ""
+        literal = enclosing(node.parent, _LITERAL)
+        kind, outer = kind_of(literal), outside(literal)
         if literal is None:
             return ""
-        if literal.type == "jsx_attribute" and literal.parent is not None:
-            element = text_of(tree, literal.parent.child_by_field_name("name"))
-            return class_named(self._types.parameter(element, 0))
-        if literal.type.startswith("struct_"):
-            named = literal.child_by_field_name("name") or literal.child_by_field_name("type")
-            text = text_of(tree, named)
+        if kind == "jsx_attribute" and outer is not None:
+            element = tree.text_of(child_of(outer, "name"))
+            return class_named(self._names.parameter(element, 0))
+        if kind.startswith("struct_"):
+            text = tree.text_of(child_of(literal, "name", "type"))
             return class_around(tree, literal) if text == "Self" else class_named(text)
-        if literal.type in ("literal_value", "object", "object_pattern"):
-            class_name = class_named(self._expected(literal))
-            if class_name:
+        if kind in ("literal_value", "object", "object_pattern"):
+            if class_name := class_named(self._expected(literal)):
                 return class_name
             return None if self._may_be(literal, owner) else ""
-        if literal.type == "initializer_expression" and literal.parent is not None:
-            return class_named(text_of(tree, literal.parent.child_by_field_name("type")))
-        if literal.type == "with_expression":
-            return self._types.class_of(literal.named_children[0]) or None
+        if kind == "initializer_expression":
+            return class_named(tree.text_of(child_of(outer, "type")))
+        if kind == "with_expression":
+            return self._names.class_of(literal.named_children[0]) or None
         return ""
 
     def _called(self, key: Node) -> str:
         """Return the name of what is called with an argument by its name."""
-        call: Node | None = key
-        while call is not None and call.child_by_field_name("arguments") is None:
-            call = call.parent
-        called = call.child_by_field_name("function") if call is not None else None
-        return text_of(self._tree, called).split(".")[-1]
+        called = child_of(enclosing_with(key, "arguments"), "function")
+        return self._tree.text_of(called).split(".")[-1]
 
     def _may_be(self, literal: Node, owner: str) -> bool:
         """Return whether a literal without a type may be one of a class: it has no other keys."""
         node = self._class_node(owner)
         if node is None or re.search("class|enum", node.type):
             return self._tree.grammar == "go"
-        words = set(re.findall(r"\w+", text_of(self._tree, node)))
-        keys = (child.child_by_field_name("key") or child for child in literal.named_children)
+        words = set(re.findall(r"\w+", self._tree.text_of(node)))
+        keys = (child_of(child, "key") or child for child in literal.named_children)
         return all(
-            text_of(self._tree, child) in words for child in keys if "comment" not in child.type
+            self._tree.text_of(child) in words for child in keys if "comment" not in child.type
         )
 
     def _expected(self, node: Node, steps: int = 0) -> str:
@@ -307,62 +268,60 @@ class Members:
         if outer is None or steps > 6:
             return ""
         if node.type == "object_pattern":
-            value = outer.child_by_field_name("value") or outer.child_by_field_name("right")
-            annotation = outer.child_by_field_name("type")
+            value, annotation = child_of(outer, "value", "right"), child_of(outer, "type")
             if annotation is not None or value is None:
-                return text_of(tree, annotation)
-            held = self._types.of(value)
+                return tree.text_of(annotation)
+            held = self._names.type_of(value)
             return element_of(held, is_loop=True) if outer.type.startswith("for") else held
-        annotation = outer.child_by_field_name("type")
+        annotation = child_of(outer, "type")
         if annotation is not None and annotation != node:
-            return text_of(tree, annotation)
+            return tree.text_of(annotation)
         if outer.type in ("as_expression", "satisfies_expression"):
-            return text_of(tree, outer.named_children[-1])
+            return tree.text_of(outer.named_children[-1])
         if outer.type in ("array", "literal_value") or (
             outer.type == "literal_element" and outer.parent is not None
         ):
-            is_keyed = outer.parent is not None and outer.parent.type == "keyed_element"
             around = outer.parent if outer.type == "literal_element" else outer
-            around = around.parent if is_keyed and around is not None else around
+            if kind_of(outer.parent) == "keyed_element":
+                around = outside(around)
             return element_of(self._expected(around, steps + 1)) if around is not None else ""
         if outer.type == "pair" and outer.parent is not None:
             owner = class_named(self._expected(outer.parent, steps + 1))
-            key = text_of(tree, outer.child_by_field_name("key"))
-            return self._types.of_member(owner, key) if owner else ""
+            key = tree.text_of(child_of(outer, "key"))
+            return self._names.type_of_member(owner, key) if owner else ""
         if outer.type == "assignment_expression":
-            return self._types.of(outer.child_by_field_name("left"))
+            return self._names.type_of(child_of(outer, "left"))
         if outer.type == "arguments" and outer.parent is not None:
-            called = text_of(tree, outer.parent.child_by_field_name("function")).split(".")[-1]
-            return self._types.parameter(called, outer.named_children.index(node))
+            called = tree.text_of(child_of(outer.parent, "function")).split(".")[-1]
+            return self._names.parameter(called, outer.named_children.index(node))
         if outer.type in ("return_statement", "arrow_function"):
-            function: Node | None = outer
-            while function is not None and not _FUNCTION.search(function.type):
-                function = function.parent
-            result = function.child_by_field_name("return_type") if function is not None else None
-            return text_of(tree, result)
+            return tree.text_of(child_of(enclosing(outer, _FUNCTION), "return_type"))
         is_value = re.match("parenthesized|binary|ternary|conditional", outer.type) is not None
         return self._expected(outer, steps + 1) if is_value else ""
 
     # Classes
 
+    def _declared(self, name: str) -> list[Node]:
+        """Return the nodes of a name where it is declared."""
+        return [node for _, node in self._names.declared(name)] if name.isidentifier() else []
+
     def _class_node(self, name: str) -> Node | None:
         if name not in self._nodes:
-            nodes = self._types.declarations(name) if name.isidentifier() else ()
-            around = (node.parent for node in nodes)
-            self._nodes[name] = next((outer for outer in around if outer and is_class(outer)), None)
+            around = (node.parent for node in self._declared(name))
+            self._nodes[name] = next((outer for outer in around if is_class(outer)), None)
         return self._nodes[name]
 
     def _bases(self, name: str, *, only_known: bool = True) -> list[str]:
         """Return the classes that one is derived from: those of the file, or the others."""
-        node = self._class_node(name)
-        bases = []
+        node, bases = self._class_node(name), []
         for child in node.children if node is not None else ():
+            text = self._tree.text_of(child)
             if _BASES.search(child.type):
-                bases += re.findall(r"[^\W\d]\w*", without_arguments(text_of(self._tree, child)))
+                bases += re.findall(r"[^\W\d]\w*", without_arguments(text))
             elif child.type == "struct_type":
-                bases += re.findall(r"^\s*\*?(\w+)\s*$", text_of(self._tree, child), re.MULTILINE)
+                bases += re.findall(r"^\s*\*?(\w+)\s*$", text, re.MULTILINE)
             elif child.type == "intersection_type":
-                bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text_of(self._tree, child)))
+                bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text))
         bases = [base for base in bases if base not in ("extends", "implements", "object")]
         return [base for base in bases if (self._class_node(base) is not None) == only_known]
 
@@ -378,8 +337,8 @@ class Members:
         return root or f"{name}?"
 
 
-def _is_short(reference: Reference, node: Node, name: str) -> bool:
+def _is_short(use: Reference, node: Node, name: str) -> bool:
     """Return whether a place is a key and a variable at once: ``{ name }``."""
-    if reference.use is not NameUse.VARIABLE or reference.before != f"{name}: ":
+    if use.use is not NameUse.VARIABLE or use.before != f"{name}: ":
         return False
-    return "shorthand" in node.type + (node.parent.type if node.parent is not None else "")
+    return "shorthand" in node.type + kind_of(node.parent)

@@ -4,11 +4,13 @@ variable, a member, a key, or a variable and key that are written once for both.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.brackets import unpaired
+from lsp_server.text.syntax.nodes import around, child_of, kind_of, outside
 from lsp_server.text.syntax.scopes import Scope
 
 if TYPE_CHECKING:
@@ -58,6 +60,8 @@ class Reference:
     tell."""
     declares: bool = False
     """Whether the place gives the name its meaning."""
+    node: Node | None = field(default=None, compare=False, repr=False)
+    """Its leaf; None in a text inside of another one."""
     is_foreign: bool = False
     """Whether it takes the name from another file."""
     receiver: str | None = None
@@ -93,6 +97,7 @@ class Reference:
             first=self.first + by if self.first >= 0 else -1,
             last=self.last + by if self.last >= 0 else -1,
             scope=replace(scope, start=scope.start + by, end=scope.end + by) if scope else None,
+            node=None,
         )
 
 
@@ -173,7 +178,7 @@ def use_of(tree: SyntaxTree, node: Node, span: Span) -> Spelling:
         return Spelling(_MEMBER if declares else _KEY, declares)
     if _is_behind_dot(tree, inner):
         return _imported(tree, node) or Spelling(_MEMBER)
-    if tree.text[tree.index(node.start_byte)] == "@":
+    if tree.text[tree.start(node)] == "@":
         return Spelling(_MEMBER)
     return Spelling(_VARIABLE, is_declared(node))
 
@@ -183,35 +188,34 @@ def guessed(tree: SyntaxTree, span: Span) -> Reference:
     what comes behind a dot, before a colon or alone between braces may be a member or a key. Names
     of elements and attributes are no variables."""
     name, node = tree.text[slice(*span)], tree.node(*span)
-    kind = node.type if node is not None else ""
+    kind, reference = kind_of(node), Reference(*span, _VARIABLE, node=node)
     is_component = kind == "tag_name" and not name[0].islower()
     is_alone = kind == "directive_value" and tree.text[span[1] : span[1] + 1] != "="
     if kind in _MARKS and not is_component and not is_alone:
-        return Reference(*span, _KEY)
-    if node is not None and kind in _EXPRESSIONS and text_of(tree, node) == name:
-        outer = node.parent.parent if node.parent is not None else None
+        return replace(reference, use=_KEY)
+    if kind in _EXPRESSIONS and tree.text_of(node) == name:
+        outer = outside(node, 2)
         if outer is None or outer.type != "attribute" or outer.named_child_count > 1:
-            return Reference(*span, _VARIABLE, is_guessed=True)
+            return replace(reference, is_guessed=True)
         # ``<A {name} />`` gives the variable and names the attribute.
-        before, after = f"{name}={{", "}"
         first, last = span[0] - 1, span[1] + 1
-        return Reference(*span, _VARIABLE, first=first, last=last, before=before, after=after)
+        return replace(reference, first=first, last=last, before=f"{name}={{", after="}")
     above = tree.text[max(0, span[0] - NEAR) : span[0]]
     before, after = above.rstrip(), tree.text[span[1] :][:NEAR].lstrip()
     if _SIGIL.search(above) or (tree.grammar == "scss" and above.endswith("@")):
-        return Reference(*span, _VARIABLE, is_guessed=True)
+        return replace(reference, is_guessed=True)
     is_first = before.endswith(("(", "{", "[", ","))
     is_key = is_first and after[:1] in (":", "=") and after[:2] not in ("==", "=>", "::", ":=")
     is_alone = before.endswith(("{", ",", ";")) and after.startswith(("}", ",", ";"))
     is_short = is_alone and unpaired(_BRACKET.findall(above)).opening[-1:] == "{"
     is_member = before.endswith((".", "->", "::", "inherit")) or above.endswith(_SIGNS)
     use = _KEY if is_key or is_short or is_member else _VARIABLE
-    return Reference(*span, use, is_guessed=True)
+    return replace(reference, use=use, is_guessed=True)
 
 
-def leaf_before(tree: SyntaxTree, node: Node) -> Node | None:
+def leaf_before(tree: SyntaxTree, node: Node | None) -> Node | None:
     """Return the token before a node."""
-    offset = tree.index(node.start_byte) - 1
+    offset = tree.start(node) - 1 if node is not None else -1
     while offset >= 0 and tree.text[offset].isspace():
         offset -= 1
     return tree.node(offset, offset + 1) if offset >= 0 else None
@@ -219,17 +223,10 @@ def leaf_before(tree: SyntaxTree, node: Node) -> Node | None:
 
 def leaf_after(tree: SyntaxTree, node: Node) -> Node | None:
     """Return the token after a node."""
-    offset = tree.index(node.end_byte)
+    offset = tree.end(node)
     while offset < len(tree.text) and tree.text[offset].isspace():
         offset += 1
     return tree.node(offset, offset + 1) if offset < len(tree.text) else None
-
-
-def text_of(tree: SyntaxTree, node: Node | None) -> str:
-    """Return the text of ``node``."""
-    if node is None:
-        return ""
-    return tree.text[tree.index(node.start_byte) : tree.index(node.end_byte)]
 
 
 # Names that are keys and variables at once
@@ -238,7 +235,7 @@ def text_of(tree: SyntaxTree, node: Node | None) -> str:
 def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
     """Return how a name is written that is written once for two things; None where it is not."""
     name, kind, parent = tree.text[slice(*span)], node.type, node.parent
-    outer = parent.type if parent is not None else ""
+    outer = kind_of(parent)
     if kind in ("shorthand_property_identifier", "shorthand_property_identifier_pattern"):
         return Spelling(
             _VARIABLE, kind.endswith("pattern") and is_declared(node), before=f"{name}: "
@@ -248,7 +245,7 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
     if outer == "shorthand_field_initializer":
         return Spelling(_VARIABLE, before=f"{name}: ")
     if kind == "shorthand_field_identifier":
-        start = tree.index(parent.start_byte)
+        start = tree.start(parent)
         return Spelling(_VARIABLE, True, start, before=f"{name}: {tree.text[start : span[0]]}")
     if outer == "use_list":
         return Spelling(_VARIABLE, True, before=f"{name} as ")
@@ -271,10 +268,8 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
 
 def _specified(node: Node, specifier: Node, name: str) -> Spelling:
     """Return a name in the list of an import or export."""
-    alias = specifier.child_by_field_name("alias")
-    is_export = specifier.type == "export_specifier"
-    around = specifier.parent.parent if specifier.parent is not None else None
-    if is_export and around is not None and around.child_by_field_name("source") is not None:
+    alias, is_export = child_of(specifier, "alias"), specifier.type == "export_specifier"
+    if is_export and child_of(outside(specifier, 2), "source") is not None:
         return Spelling(_KEY)
     if alias is None:
         if is_export:
@@ -287,19 +282,12 @@ def _specified(node: Node, specifier: Node, name: str) -> Spelling:
 
 def _imported(tree: SyntaxTree, node: Node) -> Spelling | None:
     """Return a name that an import takes from somewhere, at the end of its path."""
-    outer = node.parent
-    for _ in range(4):
-        if outer is None or _IMPORTS.match(outer.type):
-            break
-        outer = outer.parent
-    if outer is None or not _IMPORTS.match(outer.type):
+    if not any(_IMPORTS.match(outer.type) for outer in islice(around(node), 5)):
         return None
-    after = _sign(tree, leaf_after(tree, node))
-    if after in {*_DOTS, "as", "{"}:
+    if _sign(tree, leaf_after(tree, node)) in {*_DOTS, "as", "{"}:
         return Spelling(_KEY)
-    name = text_of(tree, node)
     if tree.grammar in ("rust", "kotlin"):
-        return Spelling(_VARIABLE, True, before=f"{name} as ")
+        return Spelling(_VARIABLE, True, before=f"{tree.text_of(node)} as ")
     return Spelling(NameUse.FOREIGN)
 
 
@@ -310,7 +298,7 @@ def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
     parent, kind = node.parent, node.type
     assert parent is not None
     outer = parent.type
-    if outer == "lifetime" or parent.child_by_field_name("external_name") == node:
+    if outer == "lifetime" or child_of(parent, "external_name") == node:
         return True
     if outer in _LABELS or (kind in _KEYS and not _is_behind_dot(tree, node)):
         return True
@@ -321,26 +309,24 @@ def _is_label_or_key(tree: SyntaxTree, node: Node, span: Span) -> bool:
     following = _sign(tree, leaf_after(tree, node))
     if outer == "with_initializer":
         return following == "="
-    if outer == "assignment_expression" and parent.child_by_field_name("left") == node:
-        around = parent.parent.type if parent.parent is not None else ""
-        return around == "initializer_expression"
+    if outer == "assignment_expression" and child_of(parent, "left") == node:
+        return kind_of(parent.parent) == "initializer_expression"
     if outer == "token_tree" and following == "=":
         return True
     if outer not in _KEYED or following not in ("=", ":"):
         return False
     if outer == "literal_element":
-        return parent.parent is not None and _is_key_of_struct(parent.parent, parent)
+        return _is_key_of_struct(parent)
     return outer != "argument" or _is_first_named(parent, node)
 
 
-def _is_key_of_struct(element: Node, key: Node) -> bool:
-    """Return whether a keyed element of Go is the field of a struct: the keys of maps and arrays
+def _is_key_of_struct(key: Node) -> bool:
+    """Return whether a literal element of Go is the field of a struct: the keys of maps and arrays
     are expressions."""
-    if element.type != "keyed_element" or element.child_by_field_name("key") != key:
+    element = key.parent
+    if kind_of(element) != "keyed_element" or child_of(element, "key") != key:
         return False
-    literal = element.parent.parent if element.parent is not None else None
-    kind = literal.child_by_field_name("type") if literal is not None else None
-    return kind is None or kind.type not in _MAPS
+    return kind_of(child_of(outside(element, 2), "type")) not in _MAPS
 
 
 def _is_first_named(parent: Node, node: Node) -> bool:
@@ -350,24 +336,22 @@ def _is_first_named(parent: Node, node: Node) -> bool:
 def _is_behind_dot(tree: SyntaxTree, node: Node) -> bool:
     """Return whether a name is looked up in what comes before it."""
     parent = node.parent
-    outer = parent.type if parent is not None else ""
-    if parent is not None and outer == "member_call_expression" and _is_first_named(parent, node):
+    is_call = parent is not None and parent.type == "member_call_expression"
+    if parent is not None and is_call and _is_first_named(parent, node):
         return False
     leaf = leaf_before(tree, node)
     kind = _sign(tree, leaf)
     if kind not in _DOTS or (kind == "->" and tree.grammar in _ARROWS):
         return False
-    if kind == "::":
-        before = leaf_before(tree, leaf) if leaf is not None else None
-        return outer != "callable_reference" or (
-            before is not None and parent is not None and before.start_byte >= parent.start_byte
-        )
+    if kind == "::" and parent is not None and parent.type == "callable_reference":
+        before = leaf_before(tree, leaf)
+        return before is not None and before.start_byte >= parent.start_byte
     return True
 
 
 def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
     """Return the sign that a token is; grammars give some of them names."""
-    return text_of(tree, leaf) if leaf is not None and leaf.child_count == 0 else ""
+    return tree.text_of(leaf) if leaf is not None and leaf.child_count == 0 else ""
 
 
 # Declarations
@@ -376,18 +360,17 @@ def _sign(tree: SyntaxTree, leaf: Node | None) -> str:
 def is_declared(node: Node) -> bool:
     """Return whether a name is the name of a declaration, or of a parameter."""
     inner, parent = node, node.parent
-    outer = parent.parent if parent is not None and parent.type == "method_definition" else None
-    if outer is not None and outer.type == "object":
+    if kind_of(parent) == "method_definition" and kind_of(outside(parent)) == "object":
         return False
     is_upper = (node.text or b"").decode("utf-16-le", "replace")[:1].isupper()
     while parent is not None:
         kind = parent.type
-        named = (parent.children_by_field_name(field) for field in _NAMING)
+        named = (parent.children_by_field_name(name) for name in _NAMING)
         if _DECLARED.search(kind) and any(inner in children for children in named):
             return not _is_assignment(parent, kind) and not (is_upper and "pattern" in inner.type)
         if _PARAMETERS.search(kind):
             return "parameters" in kind or "params" in kind or _is_first_named(parent, inner)
-        if kind in _NAMED_FIRST and parent.child_by_field_name("name") is None:
+        if kind in _NAMED_FIRST and child_of(parent, "name") is None:
             names = [child for child in parent.named_children if "identifier" in child.type]
             return bool(names) and names[0] == inner
         if not _PATTERN.search(kind) or _is_no_part(parent, kind, inner):
@@ -403,13 +386,13 @@ def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
         fields.append("value")
     if kind == "field_pattern":
         fields.append("name")
-    return any(parent.child_by_field_name(field) == inner for field in fields)
+    return any(child_of(parent, name) == inner for name in fields)
 
 
 def _is_assignment(parent: Node, kind: str) -> bool:
     """Return whether what looks like a declaration names what is declared elsewhere."""
     if kind == "for_in_statement":
-        return parent.child_by_field_name("kind") is None
+        return child_of(parent, "kind") is None
     if kind == "range_clause":
         return all(child.type != ":=" for child in parent.children)
-    return kind.endswith("_specifier") and parent.child_by_field_name("body") is None
+    return kind.endswith("_specifier") and child_of(parent, "body") is None

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from lsp_server.text.syntax.scopes import Scope
+from lsp_server.text.syntax.nodes import child_of, kind_of
+from lsp_server.text.syntax.scopes import Scope, scope_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -74,9 +75,23 @@ class Occurrence:
     node: Node
 
 
-def occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
-    """Return all places of a name in a Python text, in order, each with the binding that is
-    meant."""
+class PythonNames:
+    """The names of a Python text. What was asked of it is kept."""
+
+    def __init__(self, tree: SyntaxTree) -> None:
+        self.tree = tree
+        self._occurrences: dict[str, dict[int, Occurrence]] = {}
+
+    def of(self, name: str) -> dict[int, Occurrence]:
+        """Return all places of a name by their starts, in order, each with the binding that is
+        meant."""
+        if name not in self._occurrences:
+            uses = _occurrences(self.tree, name)
+            self._occurrences[name] = {use.start: use for use in uses}
+        return self._occurrences[name]
+
+
+def _occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
     uses: list[tuple[tuple[int, int], Node, Use, tuple[Scope, ...]]] = []
     for span in tree.identifiers(name):
         node = tree.node(*span)
@@ -122,7 +137,7 @@ def _meant(
 def _binding_scope(node: Node, scopes: tuple[Scope, ...]) -> Scope:
     """Return where a binding takes place: what ``:=`` binds in a comprehension is bound around
     it."""
-    if node.parent is not None and node.parent.type == "named_expression":
+    if kind_of(node.parent) == "named_expression":
         return next(scope for scope in scopes if scope.kind not in _COMPREHENSIONS)
     return scopes[0]
 
@@ -143,8 +158,8 @@ def _use(node: Node) -> Use:
         "named_expression": ("name", Use.VARIABLE),
     }
     if parent.type in direct:
-        field, use = direct[parent.type]
-        return use if parent.child_by_field_name(field) == node else Use.READ
+        name, use = direct[parent.type]
+        return use if child_of(parent, name) == node else Use.READ
     if parent.type == "keyword_pattern" and parent.child(0) == node:
         return Use.KEYWORD
     if parent.type in ("global_statement", "nonlocal_statement"):
@@ -178,11 +193,10 @@ def _is_parameter(node: Node) -> bool:
     while parent is not None and parent.type in _SPLATS:
         inner, parent = parent, parent.parent
     if parent is not None and parent.type in _PARAMETERS:
-        first = parent.child_by_field_name("name") or parent.child(0)
-        if first != inner:
+        if (child_of(parent, "name") or parent.child(0)) != inner:
             return False
         parent = parent.parent
-    return parent is not None and parent.type in _PARAMETER_LISTS
+    return kind_of(parent) in _PARAMETER_LISTS
 
 
 def _is_assigned(node: Node) -> bool:
@@ -190,11 +204,7 @@ def _is_assigned(node: Node) -> bool:
     parent = node.parent
     while parent is not None and parent.type in _PATTERNS:
         inner, parent = parent, parent.parent
-    return (
-        parent is not None
-        and parent.type in _ASSIGNMENTS
-        and parent.child_by_field_name("left") == inner
-    )
+    return kind_of(parent) in _ASSIGNMENTS and child_of(parent, "left") == inner
 
 
 def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:
@@ -209,9 +219,7 @@ def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:
             outer = inner.parent
             continue
         if _holds(outer, inner, use):
-            scopes.append(
-                Scope(tree.index(outer.start_byte), tree.index(outer.end_byte), outer.type)
-            )
+            scopes.append(scope_of(tree, outer))
         if use is Use.PARAMETER and outer.type in ("function_definition", "lambda"):
             use = Use.READ
         inner, outer = outer, outer.parent
@@ -223,19 +231,17 @@ def _holds(outer: Node, inner: Node, use: Use) -> bool:
     if outer.type == "module":
         return True
     if outer.type == "class_definition":
-        return outer.child_by_field_name("body") == inner
+        return child_of(outer, "body") == inner
     if outer.type in ("function_definition", "lambda"):
-        is_own = use is Use.PARAMETER and outer.child_by_field_name("parameters") == inner
-        return is_own or outer.child_by_field_name("body") == inner
+        is_own = use is Use.PARAMETER and child_of(outer, "parameters") == inner
+        return is_own or child_of(outer, "body") == inner
     return outer.type in _COMPREHENSIONS
 
 
 def _is_first_iterable(clause: Node, node: Node) -> bool:
     """Return whether a node is what the first clause of a comprehension goes over."""
-    if clause.type != "for_in_clause" or clause.child_by_field_name("right") != node:
+    if clause.type != "for_in_clause" or child_of(clause, "right") != node:
         return False
-    comprehension = clause.parent
-    assert comprehension is not None
-    return (
-        next(child for child in comprehension.children if child.type == "for_in_clause") == clause
-    )
+    assert clause.parent is not None
+    clauses = (child for child in clause.parent.children if child.type == "for_in_clause")
+    return next(clauses) == clause

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.name_uses import (
@@ -18,9 +19,10 @@ from lsp_server.text.syntax.name_uses import (
     Spelling,
     guessed,
     leaf_before,
-    text_of,
     use_of,
 )
+from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
+from lsp_server.text.syntax.python_names import PythonNames
 from lsp_server.text.syntax.python_references import python_references
 from lsp_server.text.syntax.roles import Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder
@@ -52,10 +54,10 @@ _SIGNS = {"class": ".", "id": "#", "for": "#", "style": "--"}
 there."""
 
 
-def references(tree: SyntaxTree, name: str) -> list[Reference]:
-    """Return all places of a name in code, in order."""
+def references(tree: SyntaxTree, name: str, python: PythonNames | None = None) -> list[Reference]:
+    """Return all places of a name in code, in order. python: the names of ``tree`` in Python."""
     if tree.grammar == "python":
-        return python_references(tree, name)
+        return python_references(python or PythonNames(tree), name)
     result = []
     spans = tree.identifiers(name)
     selectors: list[Span] = []
@@ -88,23 +90,24 @@ def _styled(
             # As style sheets are read: a class stands behind a dot.
             use = NameUse.KEY if sign == "." else NameUse.VARIABLE
             meaning = use, Scope(0, len(tree.text), sign)
-            yield Reference(*span, *meaning, sign not in declared, is_guessed=True)
+            node = tree.node(*span)
+            yield Reference(*span, *meaning, sign not in declared, node, is_guessed=True)
             declared[sign] = meaning
     name = tree.text[slice(*selectors[0])] if declared else ""
     for match in _whole(name).finditer(tree.text) if declared else ():
         node = tree.node(*match.span())
-        while node is not None and not node.type.endswith("attribute"):
-            node = node.parent
-        attribute = re.split("=|$", text_of(tree, node), maxsplit=1)[0].strip().lower()
+        tag = tree.text_of(enclosing(node, "attribute$"))
+        attribute = re.split("=|$", tag, maxsplit=1)[0].strip().lower()
         plain = attribute.removeprefix("v-bind").lstrip(":")
         sign = _SIGNS.get(plain.partition(":")[0], "")
         known = uses.get(match.start())
         is_other = attribute != plain and known is not None and known.use is not NameUse.KEY
         if sign in declared and not is_other and (sign != "--" or _sign(tree.text, match.start())):
             # Svelte's ``class:name`` alone takes the variable of that name.
-            is_short = ":" in plain and "=" not in text_of(tree, node)
-            after = f"={{{name}}}" if is_short else ""
-            yield Reference(*match.span(), *declared[sign], after=after, is_guessed=True)
+            after = f"={{{name}}}" if ":" in plain and "=" not in tag else ""
+            start, end = match.span()
+            scoped = (*declared[sign], False, node)
+            yield Reference(start, end, *scoped, after=after, is_guessed=True)
 
 
 def _sign(text: str, start: int) -> str:
@@ -181,14 +184,7 @@ def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
         return True
     if tree.grammar != "go":
         return False
-    kinds = [tree.node(use.start, use.end) for use in declared]
-    return all(
-        node is not None
-        and node.parent is not None
-        and node.parent.parent is not None
-        and node.parent.parent.type == "short_var_declaration"
-        for node in kinds
-    )
+    return all(kind_of(outside(use.node, 2)) == "short_var_declaration" for use in declared)
 
 
 def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:
@@ -216,16 +212,18 @@ def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) ->
 # Places and their scopes
 
 
+_Use = tuple[Span, "Node", Spelling, tuple[Scope, ...]]
+
+
 def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
     """Return the references of a text in its own language."""
     root = Scope(0, len(tree.text), "module")
-    uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]] = []
     finder = ScopeFinder(tree, blocks=True)
-    for span in spans:
-        node = tree.node(*span)
-        if node is None:
-            continue
-        uses.append((span, node, use_of(tree, node, span), (root, *finder.at(*span))))
+    uses: list[_Use] = [
+        (span, node, use_of(tree, node, span), (root, *finder.at(*span)))
+        for span in spans
+        if (node := tree.node(*span)) is not None
+    ]
     if tree.grammar == "rust":
         uses += _rust_formats(tree, name, root, finder)
     if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):
@@ -239,9 +237,7 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
     return _resolved(tree, uses)
 
 
-def _resolved(
-    tree: SyntaxTree, uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
-) -> list[Reference]:
+def _resolved(tree: SyntaxTree, uses: list[_Use]) -> list[Reference]:
     variables: set[Scope] = set()
     members: set[Scope] = set()
     classes = _Classes(tree)
@@ -256,7 +252,7 @@ def _resolved(
     functions = _Functions(tree, uses)
     result = []
     for span, node, spelling, scopes in uses:
-        use, own, receiver = spelling.use, None, None
+        use, own, receiver, is_member = spelling.use, None, None, False
         if spelling.declares:
             own = _declaring(tree, node, scopes)
             is_member = _declares_member(node, spelling, own)
@@ -265,23 +261,17 @@ def _resolved(
             use = NameUse.MEMBER
         elif use is NameUse.VARIABLE:
             own, is_member = _meant(tree, scopes, variables, members)
-        else:
-            is_member = False
         if is_member and own is not None:
             use, own = NameUse.MEMBER, classes.of(own)
         elif spelling.use is NameUse.MEMBER:
             receiver, own = classes.owner(node, scopes)
         elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
-            own = functions.with_argument(node, classes)
+            own = functions.with_argument(node)
+        is_foreign = spelling.use is NameUse.VARIABLE and _is_import(node, spelling)
         result.append(
             Reference(
-                *(*span, use, own, spelling.declares),
-                is_foreign=spelling.use is NameUse.VARIABLE and _is_import(node, spelling),
-                receiver=receiver,
-                first=spelling.start,
-                last=spelling.end,
-                before=spelling.before,
-                after=spelling.after,
+                *(*span, use, own, spelling.declares, node, is_foreign, receiver),
+                *(spelling.start, spelling.end, spelling.before, spelling.after),
             )
         )
     return result
@@ -290,26 +280,22 @@ def _resolved(
 def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
     """Return whether a name is called in a language whose methods and variables may have one
     name."""
-    parent = node.parent
-    field = _METHOD_CALLS.get((tree.grammar, parent.type if parent is not None else ""))
-    if parent is None or field is None or parent.child_by_field_name(field) != node:
-        return False
-    return parent.child_by_field_name("arguments") is not None
+    name = _METHOD_CALLS.get((tree.grammar, kind_of(node.parent)), "")
+    is_called = bool(name) and child_of(node.parent, name) == node
+    return is_called and child_of(node.parent, "arguments") is not None
 
 
 def _is_import(node: Node, spelling: Spelling) -> bool:
-    is_whole = node.parent is not None and node.parent.type in ("import_clause", "namespace_import")
+    is_whole = kind_of(node.parent) in ("import_clause", "namespace_import")
     return is_whole or spelling.before.endswith(" as ")
 
 
 def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope:
     """Return the scope in which a declaration holds."""
     outer = node.parent
-    while outer is not None and outer.type.endswith(
-        ("declarator", "pattern", "assignment_pattern")
-    ):
+    while outer is not None and outer.type.endswith(("declarator", "pattern")):
         outer = outer.parent
-    if tree.grammar in _SCRIPTS and outer is not None and outer.type == "variable_declaration":
+    if tree.grammar in _SCRIPTS and kind_of(outer) == "variable_declaration":
         # ``var`` holds in the whole function.
         return next(
             scope
@@ -323,7 +309,7 @@ def _declares_member(node: Node, spelling: Spelling, scope: Scope) -> bool:
     if spelling.use is NameUse.MEMBER:
         return True
     parent = node.parent
-    kinds = {node.type, parent.type if parent is not None else ""}
+    kinds = {node.type, kind_of(parent)}
     if not scope.is_class or any("type_parameter" in kind for kind in kinds):
         return False
     if parent is not None and parent.type == "class_parameter":
@@ -363,15 +349,13 @@ class _Classes:
     def owner(self, node: Node, scopes: tuple[Scope, ...]) -> tuple[str | None, Scope | None]:
         """Return the expression before the dot of a member, and the class of that member."""
         tree = self._tree
-        if tree.text[tree.index(node.start_byte)] == "@":
+        if tree.text[tree.start(node)] == "@":
             return None, None
         outer = node.parent
-        is_inner = outer is not None and outer.type == "variable_name"
-        inner = outer if is_inner and outer is not None else node
-        dot = leaf_before(tree, inner)
-        leaf = leaf_before(tree, dot) if dot is not None else None
-        receiver = text_of(tree, leaf)
-        if leaf is not None and leaf.parent is not None and leaf.parent.type == "variable_name":
+        is_inner = kind_of(outer) == "variable_name"
+        leaf = leaf_before(tree, leaf_before(tree, outer if is_inner else node))
+        receiver = tree.text_of(leaf)
+        if kind_of(outside(leaf)) == "variable_name":
             receiver = f"${receiver}"
         if receiver in _THIS:
             name = self._name_around(node, scopes)
@@ -379,88 +363,70 @@ class _Classes:
         return receiver, self._first.get(receiver) if receiver.isidentifier() else None
 
     def _name_around(self, node: Node, scopes: tuple[Scope, ...]) -> str:
-        around = next((scope for scope in reversed(scopes) if scope.is_class), None)
-        outer, in_script = node.parent, self._tree.grammar in _SCRIPTS
-        while outer is not None and around is not None:
-            start, end = self._tree.index(outer.start_byte), self._tree.index(outer.end_byte)
-            if start <= around.start and around.end <= end:
-                return self._name(around)
-            if _NO_THIS.match(outer.type) or (in_script and _OWN_THIS.match(outer.type)):
+        tree = self._tree
+        class_scope = next((scope for scope in reversed(scopes) if scope.is_class), None)
+        for outer in around(node):
+            if class_scope is None:
+                break
+            if tree.start(outer) <= class_scope.start and class_scope.end <= tree.end(outer):
+                return self._name(class_scope)
+            is_script = tree.grammar in _SCRIPTS
+            if _NO_THIS.match(outer.type) or (is_script and _OWN_THIS.match(outer.type)):
                 return ""
-            outer = outer.parent
         return ""
 
     def _name(self, scope: Scope) -> str:
-        node = self._tree.node(scope.start, scope.end)
-        while node is not None and node.type != scope.kind:
-            node = node.parent
-        if node is None:
-            return f"{scope.start}"
-        field = "type" if node.type == "impl_item" else "name"
-        name = node.child_by_field_name(field)
+        node = enclosing(self._tree.node(scope.start, scope.end), f"^{scope.kind}$")
+        name = child_of(node, "type" if kind_of(node) == "impl_item" else "name")
         if name is None:
-            name = next(
-                (child for child in node.named_children if "identifier" in child.type), None
-            )
-        text = text_of(self._tree, name)
-        match = re.match(r"\w+", text)
+            names = (child for child in inner(node) if "identifier" in child.type)
+            name = next(names, None)
+        match = re.match(r"\w+", self._tree.text_of(name))
         return match.group() if match else f"{scope.start}"
 
 
 _CALLED = re.compile(r"function|method|class_d|record_d")
+_CALLING = re.compile(r"call(?!_suffix)|invocation|^selector$")
 _CALLED_NAMES = ("simple_identifier", "type_identifier")
 
 
 class _Functions:
     """The functions and classes that have a parameter of the name."""
 
-    def __init__(
-        self, tree: SyntaxTree, uses: list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]
-    ) -> None:
+    def __init__(self, tree: SyntaxTree, uses: list[_Use]) -> None:
         self._tree = tree
         self._of_name: dict[str, list[Scope]] = {}
         for _, node, spelling, scopes in uses:
-            outer = node.parent
-            while outer is not None and "parameter" in outer.type and spelling.declares:
+            outer = node.parent if spelling.declares else None
+            while outer is not None and "parameter" in outer.type:
                 if outer.type.endswith("parameters"):
                     break
                 outer = outer.parent
-            name = self._named(outer) if spelling.declares and outer is not None else ""
-            if name:
+            if outer is not None and (name := self._named(outer)):
                 self._of_name.setdefault(name, []).append(scopes[-1])
 
     def _named(self, parameters: Node) -> str:
-        is_list = "parameter" in parameters.type
-        function = parameters.parent if is_list else parameters
-        if function is not None and function.type == "class_parameters":
-            function = function.parent
-        if function is not None and function.type == "primary_constructor":
-            function = function.parent
-        if function is None or not _CALLED.search(function.type):
+        function = parameters.parent if "parameter" in parameters.type else parameters
+        for kind in ("class_parameters", "primary_constructor"):
+            function = outside(function) if kind_of(function) == kind else function
+        if not _CALLED.search(kind_of(function)):
             return ""
-        name = function.child_by_field_name("name") or next(
-            (child for child in function.named_children if child.type in _CALLED_NAMES), None
-        )
-        return text_of(self._tree, name)
+        names = (child for child in inner(function) if child.type in _CALLED_NAMES)
+        return self._tree.text_of(child_of(function, "name") or next(names, None))
 
-    def with_argument(self, key: Node, classes: _Classes) -> Scope | None:
+    def with_argument(self, key: Node) -> Scope | None:
         """Return the function whose parameter an argument names, where the file has one of its
         name."""
-        call: Node | None = key.parent
-        for _ in range(6):
-            if call is None or re.search(r"call(?!_suffix)|invocation|^selector$", call.type):
-                break
-            call = call.parent
+        outer = islice(around(key), 7)
+        call = next((call for call in outer if _CALLING.search(call.type)), None)
         if call is None or not self._of_name:
             return None
-        called = call.child_by_field_name("function") or (
-            call.named_children[0] if call.named_children else None
-        )
+        called = child_of(call, "function") or next(iter(inner(call)), None)
         if call.type == "selector":
             called = call.prev_named_sibling
         if called is not None and called.start_byte > key.start_byte:
             return None
-        name = re.sub(r"^(?:this|self)\.", "", text_of(self._tree, called))
+        name = re.sub(r"^(?:this|self)\.", "", self._tree.text_of(called))
         scopes = self._of_name.get(name, [])
         return scopes[0] if len(scopes) == 1 else None
 
@@ -474,33 +440,24 @@ _FORMATS = re.compile(
 """Macros whose strings take variables: those of the standard library and of the usual logs."""
 
 
-def _rust_formats(
-    tree: SyntaxTree, name: str, root: Scope, finder: ScopeFinder
-) -> list[tuple[Span, Node, Spelling, tuple[Scope, ...]]]:
-    """Return where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
-    result = []
+def _rust_formats(tree: SyntaxTree, name: str, root: Scope, finder: ScopeFinder) -> Iterator[_Use]:
+    """Yield where a format string of a macro takes a variable: ``"{name}"``, ``"{:name$}"``."""
     word = re.compile(rf"(?<=\{{){re.escape(name)}(?=[:}}])|(?<=[:.<>^]){re.escape(name)}(?=\$)")
     for match in word.finditer(tree.text):
         node = tree.node(*match.span())
-        string = node if node is None or node.type.endswith("_literal") else node.parent
+        string = node if kind_of(node).endswith("_literal") else outside(node)
         if node is None or string is None or "string_literal" not in string.type:
             continue
-        before = tree.text[tree.index(string.start_byte) : match.start()]
+        before = tree.text[tree.start(string) : match.start()]
         opened = len(before) - len(before.rstrip("{"))
-        arguments = string.parent
         is_doubled = before.endswith("{") and opened % 2 == 0
-        if arguments is None or arguments.type != "token_tree" or is_doubled:
+        if kind_of(string.parent) != "token_tree" or is_doubled:
             continue
-        sign = leaf_before(tree, arguments)
-        macro = text_of(tree, leaf_before(tree, sign)) if sign is not None else ""
-        if not _FORMATS.fullmatch(macro):
-            continue
-        values = [
-            argument for argument in arguments.named_children
-            if text_of(tree, argument) == name and argument.next_sibling is not None
-            and argument.next_sibling.type == "="
-        ]  # fmt: skip
-        if not values:
+        macro = leaf_before(tree, leaf_before(tree, string.parent))
+        is_given = any(
+            tree.text_of(argument) == name and kind_of(argument.next_sibling) == "="
+            for argument in inner(string.parent)
+        )
+        if _FORMATS.fullmatch(tree.text_of(macro)) and not is_given:
             scopes = (root, *finder.at(*match.span()))
-            result.append((match.span(), node, Spelling(NameUse.VARIABLE), scopes))
-    return result
+            yield match.span(), node, Spelling(NameUse.VARIABLE), scopes

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from lsp_server.text.syntax.nodes import child_of, kind_of
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -95,7 +97,7 @@ class ScopeFinder:
         node = self._tree.node(start, end)
         if node is None:
             return ()
-        offset = self._tree.index(node.start_byte)
+        offset = self._tree.start(node)
         return tuple(around.scope for around in self._around(node) if around.holds(offset))
 
     def _around(self, node: Node) -> tuple[_Around, ...]:
@@ -116,24 +118,18 @@ class ScopeFinder:
         if not node.is_named:
             return None
         if node.type in self._also:
-            return _Around(_span(self._tree, node), -1, (0, 0))
-        if not _is_scope(node):
-            return None
-        return _Around(_span(self._tree, node), *_own_name(self._tree, node))
+            return _Around(scope_of(self._tree, node), -1, (0, 0))
+        return _around(self._tree, node) if _is_scope(node) else None
 
 
 def function_named(tree: SyntaxTree, name: str, start: int, end: int) -> Scope | None:
     """Return the scope that bears a name between two offsets, the first of them."""
     for name_start, name_end in tree.identifiers(name):
-        if not start <= name_start < end:
-            continue
-        inner = tree.node(name_start, name_end)
-        while inner is not None:
-            if inner.is_named and _is_scope(inner):
-                if not _Around(_span(tree, inner), *_own_name(tree, inner)).holds(name_start):
-                    return _span(tree, inner)
-                break
-            inner = inner.parent
+        node = tree.node(name_start, name_end) if start <= name_start < end else None
+        while node is not None and not (node.is_named and _is_scope(node)):
+            node = node.parent
+        if node is not None and not _around(tree, node).holds(name_start):
+            return scope_of(tree, node)
     return None
 
 
@@ -143,28 +139,24 @@ def _is_scope(node: Node) -> bool:
         outer = node.parent
         while outer is not None and outer.type.endswith("declarator"):
             outer = outer.parent
-        return outer is None or outer.type != "function_definition"
+        return kind_of(outer) != "function_definition"
     return _SCOPE.match(node.type) is not None
 
 
-def _own_name(tree: SyntaxTree, scope: Node) -> tuple[int, tuple[int, int]]:
-    """Return where a scope's own name ends, before anything that lies in it, and where its receiver
-    is, which does lie in it."""
-    if scope.parent is None or _NO_NAME.search(scope.type):
-        return -1, (0, 0)
-    name = scope.child_by_field_name("name")
+def _around(tree: SyntaxTree, node: Node) -> _Around:
+    """Return the scope of a node, where its own name ends, before anything that lies in it, and
+    where its receiver is, which does lie in it."""
+    scope, name = scope_of(tree, node), child_of(node, "name")
+    if node.parent is None or _NO_NAME.search(node.type):
+        return _Around(scope, -1, (0, 0))
     if name is None:
-        span = _span(tree, scope)
-        opened = _CALLS.search(tree.text, span.start, span.end)
-        return (opened.start() if opened else span.end), (0, 0)
-    receiver = scope.child_by_field_name("receiver")
-    if receiver is None:
-        return tree.index(name.end_byte), (0, 0)
-    return tree.index(name.end_byte), (
-        tree.index(receiver.start_byte),
-        tree.index(receiver.end_byte),
-    )
+        opened = _CALLS.search(tree.text, scope.start, scope.end)
+        return _Around(scope, opened.start() if opened else scope.end, (0, 0))
+    receiver = child_of(node, "receiver")
+    span = (tree.start(receiver), tree.end(receiver)) if receiver is not None else (0, 0)
+    return _Around(scope, tree.end(name), span)
 
 
-def _span(tree: SyntaxTree, node: Node) -> Scope:
-    return Scope(tree.index(node.start_byte), tree.index(node.end_byte), node.type)
+def scope_of(tree: SyntaxTree, node: Node) -> Scope:
+    """Return the scope that a node is."""
+    return Scope(tree.start(node), tree.end(node), node.type)

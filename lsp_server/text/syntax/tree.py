@@ -183,9 +183,17 @@ class SyntaxTree:
         root, offsets = self._tree.root_node, self._offsets
         return root.descendant_for_byte_range(offsets.byte(start), offsets.byte(end))
 
-    def index(self, byte: int) -> int:
-        """Return the offset of a byte of a node."""
-        return self._offsets.index(byte)
+    def start(self, node: Node) -> int:
+        """Return the offset at which a node begins."""
+        return self._offsets.index(node.start_byte)
+
+    def end(self, node: Node) -> int:
+        """Return the offset at which a node ends."""
+        return self._offsets.index(node.end_byte)
+
+    def text_of(self, node: Node | None) -> str:
+        """Return the text of a node; empty without one."""
+        return self.text[self.start(node) : self.end(node)] if node is not None else ""
 
     def _names(self, name: str, start: int, end: int) -> bool:
         """Return whether the word there is a leaf of its own that may be a name."""
@@ -204,7 +212,7 @@ class SyntaxTree:
             return True
         if not node.is_named or not may_be_identifier(node.type):
             return False
-        text = self.text[self.index(node.start_byte) : self.index(node.end_byte)]
+        text = self.text_of(node)
         return text == name or bool(_OPAQUE.search(text)) or _bare(text) == _bare(name)
 
     def _marks(self, start: int, end: int) -> list[tuple[int, int, Role]]:
@@ -220,7 +228,7 @@ class SyntaxTree:
             for node in nodes:
                 role = self._role_of(name, node)
                 if role is not None:
-                    marks.append((self.index(node.start_byte), self.index(node.end_byte), role))
+                    marks.append((self.start(node), self.end(node), role))
                     if role is Role.STRING and names:
                         marks += self._names_inside(node)
         for injection in injections(self._tree.root_node, self.grammar, offsets, start, end):
@@ -237,12 +245,11 @@ class SyntaxTree:
         """Yield the names in the expressions that run inside of a string."""
         for child in string.named_children:
             if is_name_in_string(self.grammar, child.type):
-                yield self.index(child.start_byte), self.index(child.end_byte), Role.CODE
+                yield self.start(child), self.end(child), Role.CODE
 
     def _role_of(self, capture: str, node: Node) -> Role | None:
         if capture == "literal":
-            text = self.text[self.index(node.start_byte) : self.index(node.end_byte)]
-            return Role.STRING if is_quoted(text) else None
+            return Role.STRING if is_quoted(self.text_of(node)) else None
         return Role(capture)
 
 

@@ -1,0 +1,443 @@
+"""The names of a text: where each is declared and used, in which scope, and of which type an
+expression is as far as the text tells. Types are read from annotations, constructors, what
+functions return, loops over containers and the calls of lambdas on them; none is guessed."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from threading import RLock
+from typing import TYPE_CHECKING
+
+from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.name_uses import NameUse, Reference
+from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
+from lsp_server.text.syntax.python_names import PythonNames
+from lsp_server.text.syntax.references import references
+from lsp_server.text.syntax.tree import SyntaxTree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tree_sitter import Node
+
+_CLASS = re.compile(
+    r"(?:class|struct|interface|trait|enum|record|impl)_(?:definition|declaration|item|specifier)"
+    r"|^type_spec$|^type_alias_declaration$|^impl_item$|^class$"
+)
+_BEFORE = re.compile(r"^(?::|&(?:'\w+)?|\*|mut\s|const\s|final\s|readonly\s|dyn\s|impl\s|->|\s)+")
+_OPTIONAL = re.compile(r"\s*\|\s*(?:None|null|undefined)\b|\b(?:None|null|undefined)\s*\|\s*|[?!]$")
+_WRAPPED = re.compile(
+    r"(?:\w+(?:\.|::))*(?:Result|Omit|Pick|Optional|Promise|Awaitable|Readonly|Partial|Required|Final|ClassVar|Annotated|Box"
+    r"|Rc|Arc|Option|Task)[\[<](.*)[\]>]"
+)
+_GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
+_LISTED = [
+    re.compile(listed, re.DOTALL)
+    for listed in (
+        r"(.+)\[\]",
+        r"\[\w*\](.+)",
+        r"\[([^;\[\]]+)(?:;[^\n]*)?\]",
+        r"map\[\w+\]([^\n]+)",
+    )
+]
+_MAPS = re.compile(r"[Dd]ict|Map|Record|Dictionary")
+_SAME = re.compile(
+    r"(?:into_)?iter(?:_mut)?|stream|filter|slice|sort(?:ed)?|reversed?|list|tuple|set|ToList|Where"
+    r"|OrderBy|clone|cloned|copy|copied|as_(?:ref|mut)|unwrap|expect|concat|toList|to_vec|collect"
+    r"|take|skip|borrow(?:_mut)?|to_owned"
+)
+"""Functions and methods that give what they are called on, or containers of the same."""
+_ELEMENT = re.compile(
+    r"find|pop|get|at|(?:First|Last)(?:OrDefault)?|Single|first|last|next|max|min|shift|get(?:First"
+    r"|Last)|remove|findLast"
+)
+_OBJECTS = ("object", "operand", "expression", "value")
+_LOOPS = re.compile(r"^(?:for_|foreach|enhanced_for|range_clause)")
+_UNKNOWN = ("var", "auto", "let", "")
+_WITHOUT_DOT = {"attribute", "member_expression", "selector_expression", "field_access",
+                "member_access_expression", "field_expression", "method_invocation"}  # fmt: skip
+MOST_STEPS = 8
+
+
+def class_around(tree: SyntaxTree, node: Node) -> str:
+    """Return the name of the class whose member is declared at a node, or whose method is around
+    it."""
+    outer = node.parent
+    while outer is not None:
+        receiver = outer.child_by_field_name("receiver")
+        if outer.type == "method_declaration" and receiver is not None:
+            return class_named(tree.text_of(receiver).strip("()").split()[-1])
+        if is_class(outer):
+            name = child_of(outer, "type" if outer.type == "impl_item" else "name")
+            if name != node:
+                return class_named(tree.text_of(name))
+        outer = outer.parent
+    return ""
+
+
+def is_class(node: Node | None) -> bool:
+    """Return whether a node declares a class, an interface or a struct."""
+    return _CLASS.search(kind_of(node)) is not None
+
+
+def class_named(text: str) -> str:
+    """Return the name of the class that a type is, without what may be around it."""
+    text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
+    wrapped = _WRAPPED.fullmatch(text)
+    if wrapped:
+        return class_named(_arguments(wrapped[1])[0])
+    generic = _GENERIC.fullmatch(text)
+    head = generic[1] if generic else text
+    return re.split(r"[.:]", head)[-1] if re.fullmatch(r"[\w.:]+", head) else ""
+
+
+def element_of(text: str, *, is_loop: bool = False) -> str:
+    """Return the type of what is in a container; of a map that of its values, or of its keys in a
+    loop."""
+    text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
+    for listed in _LISTED:
+        if match := listed.fullmatch(text):
+            return match[1]
+    generic = _GENERIC.fullmatch(text)
+    if generic is None:
+        return ""
+    arguments = _arguments(generic[2])
+    if len(arguments) > 1 and not _MAPS.search(generic[1]):
+        return arguments[0] if arguments[1] == "..." else ""
+    return arguments[0] if is_loop else arguments[-1]
+
+
+def without_arguments(text: str) -> str:
+    """Return a type, or some, without what stands between its brackets."""
+    inner = re.sub(r"[\[<][^\[\]<>]*[\]>]", "", text)
+    return inner if inner == text else without_arguments(inner)
+
+
+def _arguments(text: str) -> list[str]:
+    pieces, depth = [""], 0
+    for character in text:
+        depth += (character in "[<(") - (character in "]>)")
+        if character == "," and not depth:
+            pieces.append("")
+        else:
+            pieces[-1] += character
+    return [piece.strip() for piece in pieces]
+
+
+class ResolvedNames:
+    """The names of one version of a text. What was asked of it is kept."""
+
+    def __init__(self, tree: SyntaxTree, module: ResolvedNames | None = None) -> None:
+        """module: the names of the file whose classes and functions this one uses."""
+        self.tree, self.module = tree, module
+        self.python = PythonNames(tree)
+        self._uses: dict[str, dict[int, Reference]] = {}
+        self._types: dict[int, str] = {}
+        self._lock = RLock()
+        """A type that is being read is empty to whoever asks for it meanwhile."""
+
+    @classmethod
+    def of(cls, text: str, language: str, path: str = "") -> ResolvedNames | None:
+        """Return the names of a text, the same as before where they were asked for a moment ago;
+        None where neither the language nor the path has a grammar."""
+        grammar = grammar_of(language, path)
+        return _of_version(text, grammar) if grammar else None
+
+    def uses(self, name: str) -> list[Reference]:
+        """Return all places of a name in code, in order."""
+        return [*self._by_start(name).values()]
+
+    def use_at(self, node: Node, name: str = "") -> Reference | None:
+        """Return the use of a name, by default the text of ``node``, where a node begins."""
+        return self._by_start(name or self.tree.text_of(node)).get(self.tree.start(node))
+
+    def _by_start(self, name: str) -> dict[int, Reference]:
+        if name not in self._uses:
+            uses = references(self.tree, name, self.python)
+            self._uses[name] = {use.start: use for use in uses}
+        return self._uses[name]
+
+    def declared(self, name: str) -> Iterator[tuple[Reference, Node]]:
+        """Yield the places that declare a name, each with its node."""
+        for use in self._by_start(name).values():
+            if use.declares and use.node is not None:
+                yield use, use.node
+
+    def class_of(self, node: Node | None) -> str:
+        """Return the name of an expression's class; empty where the text does not tell."""
+        return class_named(self.type_of(node))
+
+    def type_of(self, node: Node | None, steps: int = 0) -> str:
+        """Return the type of an expression, as it is written; empty where the text does not
+        tell."""
+        if node is None or steps > MOST_STEPS:
+            return ""
+        with self._lock:
+            if node.id not in self._types:
+                self._types[node.id] = ""
+                self._types[node.id] = self._read(node, steps + 1)
+            return self._types[node.id]
+
+    def _read(self, node: Node, steps: int) -> str:
+        kind, text = node.type, self.tree.text_of(node)
+        if text in ("this", "self", "cls"):
+            return class_around(self.tree, node)
+        if "identifier" in kind and node.child_count == 0:
+            return self._of_variable(node, text, steps)
+        if re.search(r"^(?:new|object_creation|composite|struct)_", kind):
+            constructor = child_of(node, "constructor", "type", "name")
+            types = child_of(node, "type_arguments")
+            return self.tree.text_of(constructor) + self.tree.text_of(types)
+        if "call" in kind or "invocation" in kind:
+            return self._of_call(node, steps)
+        if kind in _WITHOUT_DOT:
+            name = self.tree.text_of(_member(node))
+            return self._of_field(self.type_of(_receiver(node), steps), name, steps)
+        if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
+                    "element_access_expression"):  # fmt: skip
+            return element_of(self.type_of(node.named_children[0], steps))
+        if kind in ("as_expression", "satisfies_expression", "cast_expression", "type_assertion"):
+            return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
+        if kind == "list_comprehension":
+            return f"list[{self.type_of(child_of(node, 'body'), steps)}]"
+        if kind in ("list", "array"):
+            first = next(iter(node.named_children), None)
+            if kind_of(first) == "spread_element":
+                return self.type_of(inner(first)[0], steps)
+            element = self.type_of(first, steps)
+            return f"list[{element}]" if element else ""
+        is_around = "parenthesized" in kind or re.match(
+            r"await|reference_|unary_|pointer_|non_null|try_expression|with_expression|expression_list",
+            kind,
+        )
+        last = node.named_children[-1:] if is_around else ()
+        return self.type_of(last[0], steps) if last else ""
+
+    def _of_variable(self, node: Node, name: str, steps: int) -> str:
+        here = self.use_at(node)
+        if here is None or here.scope is None:
+            return self._of_module(name) if self.tree.grammar == "go" else ""
+        if here.use is NameUse.MEMBER:
+            return self.type_of_member(class_around(self.tree, node), name, steps)
+        types = {
+            self._declared(declared, steps)
+            for use, declared in self.declared(name)
+            if use.scope == here.scope and not use.is_foreign
+        }
+        return types.pop() if len(types) == 1 else "" if types else self._of_module(name)
+
+    def _of_module(self, name: str) -> str:
+        """Return the type of a variable of the module, or what a function of it returns."""
+        declared = self.module.declared(name) if self.module is not None else ()
+        for use, node in declared:
+            if use.scope is not None and use.scope.kind == "module":
+                assert self.module is not None
+                return self.module._declared(node, 0)
+        return ""
+
+    def parameter(self, name: str, number: int) -> str:
+        """Return the type of a parameter of a function that this file or its module has."""
+        declarations = [use for use in self.uses(name) if use.declares]
+        if len(declarations) != 1 or declarations[0].is_foreign:
+            is_foreign = bool(declarations) or self.tree.grammar == "go"
+            return self.module.parameter(name, number) if self.module and is_foreign else ""
+        function = outside(declarations[0].node)
+        parameters = inner(child_of(child_of(function, "value") or function, "parameters"))
+        return (
+            self.tree.text_of(child_of(parameters[number], "type")) if parameters[number:] else ""
+        )
+
+    def _of_field(self, held: str, name: str, steps: int) -> str:
+        """Return the type of a field of something whose type is written so."""
+        if owner := class_named(held):
+            return self.type_of_member(owner, name, steps)
+        written = rf"[{{;,\s]{re.escape(name)}\??:?\s+([^;,\n}}]+)"
+        nameless = re.search(written, held) if "{" in held else None
+        return nameless[1].strip() if nameless else ""
+
+    def type_of_member(self, owner: str, name: str, steps: int = 0) -> str:
+        """Return the type of a field, or what a method returns."""
+        for use, node in self.declared(name):
+            is_member = use.use is NameUse.MEMBER or is_property(node)
+            is_own = is_member and class_around(self.tree, node) == owner
+            if is_own and (type_name := self._declared(node, steps)):
+                return re.sub(r"^this$|\bSelf\b", owner, type_name)
+        if self.module and (type_name := self.module.type_of_member(owner, name, steps)):
+            return type_name
+        # A struct of Go that is embedded has the name of its type.
+        is_embedded = self.tree.grammar == "go" and any(
+            is_class(node.parent) for _, node in self.declared(name)
+        )
+        return name if is_embedded else ""
+
+    def _of_call(self, node: Node, steps: int) -> str:
+        called = child_of(node, "function", "name", "macro")
+        if called is None:
+            return ""
+        name = re.split(r"\W+", self.tree.text_of(called))[-1]
+        before = _receiver(called) or _receiver(node)
+        path, arguments = child_of(called, "path"), inner(child_of(node, "arguments"))
+        if path is not None:
+            owner = class_named(self.tree.text_of(path))
+            owner = class_around(self.tree, node) if owner == "Self" else owner
+            member_type = self.type_of_member(owner, name, steps)
+            return member_type or (owner if name in ("new", "default") else "")
+        is_same = _SAME.fullmatch(name) is not None
+        if (is_same or _ELEMENT.fullmatch(name)) and (before or arguments):
+            held = self.type_of(before or arguments[0], steps)
+            if is_same:
+                return held
+            return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
+        if before is not None:
+            return self._of_method(before, name, arguments, steps)
+        if name == "new" and arguments and self.tree.grammar == "go":
+            return self.tree.text_of(arguments[0])
+        here = self.use_at(called, name)
+        scope = here.scope if here is not None else None
+        for use, declared in self.declared(name):
+            if use.scope != scope:
+                continue
+            if use.is_foreign or is_class(declared.parent):
+                return self._of_module(name) or (name if name[:1].isupper() else "")
+            return self._declared(declared, steps)
+        return "" if scope is not None else self._of_module(name)
+
+    def _of_method(self, before: Node, name: str, arguments: list[Node], steps: int) -> str:
+        """Return the type of what a method of ``before`` returns."""
+        if name in ("map", "flatMap") and arguments:
+            body = self.type_of(child_of(arguments[0], "body"), steps)
+            return body if name == "flatMap" or not body else f"list[{body}]"
+        if name == "values":
+            return f"list[{element_of(self.type_of(before, steps))}]"
+        if owner := class_named(self.type_of(before, steps)):
+            return self.type_of_member(owner, name, steps)
+        return self._of_module(name) if self.tree.text_of(before).isidentifier() else ""
+
+    def _declared(self, node: Node, steps: int) -> str:
+        """Return the type that a declaration gives the name at a node."""
+        last, outer, position = node, node.parent, 0
+        for _ in range(6):
+            if outer is None or is_class(outer):
+                return ""
+            if outer.type == "tuple_struct_pattern":
+                return self._matched(outer, steps)
+            if outer.type == "object_pattern":
+                key = self.tree.text_of(child_of(last, "key") or last)
+                return self._of_field(self._declared(outer, steps), key, steps)
+            around = outer.parent if outer.type == "variable_declarator" else None
+            for name in ("return_type", "result", "returns", "type"):
+                annotation = child_of(outer, name) or child_of(around, name)
+                text = self.tree.text_of(annotation)
+                if annotation is not None and annotation != last and text not in _UNKNOWN:
+                    is_many = outer.type == "variadic_parameter_declaration"
+                    return f"[]{text}" if is_many else _BEFORE.sub("", text)
+            if re.search(r"pattern_list|^expression_list$|tuple_pattern", outer.type):
+                position = outer.named_children.index(last)
+                several = outer.named_child_count > 1
+            else:
+                several = "list" in last.type and last.named_child_count > 1
+            value = child_of(outer, "value", "right")
+            if value is None and outer.type == "variable_declarator" and outer.child_count > 2:
+                value = outer.children[-1]
+            if value is not None and value != last:
+                read = self._of_loop if _LOOPS.match(outer.type) else self._assigned
+                return read(value, position if several else -1, steps)
+            if re.search(r"parameters$|^lambda_expression$|^arrow_function$", outer.type):
+                return self._of_lambda(outer, steps)
+            if re.search(r"(?:statement|definition|declaration|function_item)$", outer.type):
+                return ""
+            last, outer = outer, outer.parent
+        return ""
+
+    def _matched(self, pattern: Node, steps: int) -> str:
+        """Return the type of what a pattern of Rust takes out: ``Ok(name)``."""
+        value = child_of(enclosing(pattern.parent, "^match_exp|^let_"), "value")
+        kind = self.tree.text_of(child_of(pattern, "type"))
+        generic = _GENERIC.fullmatch(self.type_of(value, steps)) if kind in ("Ok", "Some") else None
+        return _arguments(generic[2])[0] if generic and pattern.named_child_count == 2 else ""
+
+    def is_foreign(self, node: Node) -> bool:
+        """Return whether an expression begins with a name that another file gives, or with a
+        variable that has its value from one."""
+        for _ in range(3):
+            while node.named_children and "literal" not in node.type:
+                node = node.named_children[0]
+            here = self.use_at(node)
+            declared = [
+                (use, declared)
+                for use, declared in self.declared(self.tree.text_of(node))
+                if here is not None and use.scope == here.scope
+            ]
+            if all(use.is_foreign for use, _ in declared):
+                is_named = here is not None and self.tree.grammar not in ("go", "rust", "java")
+                return bool(declared) or (is_named and self.tree.grammar != "csharp")
+            outer = outside(declared[0][1]) if len(declared) == 1 else None
+            value = child_of(outer, "right", "value")
+            if value is None or value == declared[0][1] or _LOOPS.match(kind_of(outer)):
+                return False
+            node = value
+        return False
+
+    def _assigned(self, value: Node, index: int, steps: int) -> str:
+        if index >= 0 and "list" in value.type and value.named_child_count > 1:
+            return self.type_of(value.named_children[index], steps)
+        type_name = self.type_of(value, steps)
+        if type_name.startswith("("):
+            arguments = _arguments(type_name[1:-1])
+            return arguments[max(index, 0)] if index < len(arguments) else ""
+        # What a map of Go holds comes with whether it holds it.
+        return type_name if index < 0 or (index == 0 and self.tree.grammar == "go") else ""
+
+    def _of_loop(self, value: Node, index: int, steps: int) -> str:
+        function, arguments = child_of(value, "function"), child_of(value, "arguments")
+        called = self.tree.text_of(function)
+        if called == "enumerate" and arguments is not None and index == 1:
+            return element_of(self.type_of(arguments.named_children[0], steps), is_loop=True)
+        if called.endswith(".items") and index >= 0:
+            return element_of(self.type_of(_receiver(function), steps), is_loop=index == 0)
+        if self.tree.grammar == "go":
+            return element_of(self.type_of(value, steps)) if index == 1 else ""
+        return element_of(self.type_of(value, steps), is_loop=True) if index < 0 else ""
+
+    def _of_lambda(self, parameters: Node, steps: int) -> str:
+        """Return the type of the parameter of a lambda that is called on the elements of a
+        container."""
+        function = outside(parameters) if parameters.type.endswith("parameters") else parameters
+        outer = outside(function)
+        for _ in range(2):
+            outer = outside(outer) if "argument" in kind_of(outer) else outer
+        before = _receiver(child_of(outer, "function"))
+        if before is None and kind_of(outer) == "method_invocation":
+            before = _receiver(outer)
+        if before is None:
+            # ``max(items, key=lambda item: …)``, ``map(lambda item: …, items)``
+            others = (other for other in inner(child_of(outer, "arguments")) if other != function)
+            before = next((other for other in others if other.type != "keyword_argument"), None)
+        return element_of(self.type_of(before, steps), is_loop=True)
+
+
+@lru_cache(maxsize=4)
+def _of_version(text: str, grammar: str) -> ResolvedNames:
+    return ResolvedNames(SyntaxTree.parsed(text, grammar))
+
+
+def is_property(parameter: Node) -> bool:
+    """Return whether a parameter of a constructor is a field, too."""
+    outer = parameter.parent
+    return outer is not None and any("modifier" in child.type for child in outer.children)
+
+
+def _receiver(member: Node | None) -> Node | None:
+    """Return the expression before the dot of a member."""
+    return child_of(member, *_OBJECTS) if kind_of(member) in _WITHOUT_DOT else None
+
+
+def _member(node: Node | None) -> Node | None:
+    """Return the name after the dot."""
+    return child_of(node, "attribute", "property", "field", "name")
+
+
+def receiver_of(name: Node | None) -> Node | None:
+    """Return the expression before the dot of the member ``name``; None without a dot."""
+    return _receiver(outside(name)) if _member(outside(name)) == name else None
