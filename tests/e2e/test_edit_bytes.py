@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from seeds import Amount
+from text_cases import data_beside
 
 from .client import Driver
 
@@ -28,19 +29,8 @@ def total(prices, tax):
 >>print(price, '¤')  # ¤ one ¤ by one
 >return sum(prices) * tax  # ¤
 """
-OTHERS = {
-    "javascript": "function total(prices) {\n>if (a) { // ¤\n>>return '¤' + target;\n>}\n}\n",
-    "typescript": "const b = (prices: number[]): string => {\n>return '¤' + target; // ¤\n};\n",
-    "go": "func total(prices []int) string {\n>// ¤\n>return `¤` + target\n}\n",
-    "rust": "fn total(prices: &[u8]) -> u8 {\n>// ¤ ¤\n>target // ¤\n}\n",
-    "c": 'int total(int *prices) {\n>char *a = "¤"; /* ¤ */\n>return target;\n}\n',
-    "cpp": 'auto total() {\n>std::string a = "¤";\n>return target; // ¤\n}\n',
-    "java": 'class A {\n>String total() {\n>>// ¤\n>>return "¤" + target;\n>}\n}\n',
-    "ruby": "def total(prices)\n># ¤\n>'¤' + target\nend\n",
-    "php": "<?php\nfunction total() {\n>// ¤\n>return '¤' . $target;\n}\n",
-    "csharp": 'class A {\n>string Total() {\n>>return "¤" + target; // ¤\n>}\n}\n',
-    "lua": "function total()\n>-- ¤\n>return '¤' .. target\nend\n",
-}
+DATA = data_beside(__file__)
+OTHERS = DATA["OTHERS"]
 
 
 def dressed(rng: random.Random, template: str) -> str:

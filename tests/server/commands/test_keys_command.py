@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 pytest.importorskip("starlette", reason="the extra server is not installed")
 
@@ -55,19 +55,8 @@ def test_wrong_options_of_the_server_are_told_in_one_line(
     assert message in capsys.readouterr().err.splitlines()[-1]
 
 
-NO_PORTS = [
-    "65536",
-    "99999999999999999999",
-    "-1",
-    "x",
-    "",
-    "80.5",
-    "0x50",
-    "1e3",
-    "+80",
-    "\u00b2",
-    "8 0",
-]
+DATA = data_beside(__file__)
+NO_PORTS = DATA["NO_PORTS"]
 
 
 @pytest.mark.parametrize("port", NO_PORTS)

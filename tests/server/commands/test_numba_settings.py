@@ -10,29 +10,13 @@ from pathlib import Path
 
 import pytest
 from small_model import choose_small_model
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from accel.native.levels import LEVELS, level_here
 from accel.native.python_process import python_command
 
-SETTINGS = {
-    "NUMBA_DISABLE_JIT": "1",
-    "NUMBA_ENABLE_CUDASIM": "1",
-    "NUMBA_BOUNDSCHECK": "1",
-    "NUMBA_OPT": "0",
-    "NUMBA_DEBUG": "1",
-    "NUMBA_DEBUG_CACHE": "1",
-    "NUMBA_DUMP_LLVM": "1",
-    "NUMBA_DEBUGINFO": "1",
-    "NUMBA_NUM_THREADS": "1000000",
-    "NUMBA_CACHE_LOCATOR_CLASSES": "NoSuchLocator",
-    "NUMBA_FUNCTION_CACHE_SIZE": "1",
-    "NUMBA_JIT_COVERAGE": "1",
-    "NUMBA_CAPTURED_ERRORS": "bogus",
-    "NUMBA_USE_LLVMLITE_MEMORY_MANAGER": "0",
-    "NUMBA_LOOP_VECTORIZE": "0",
-    "NUMBA_DEVELOPER_MODE": "1",
-}
+DATA = data_beside(__file__)
+SETTINGS = DATA["SETTINGS"]
 STAY = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2", "NUMBA_CACHE_DIR": "/no/place"}
 YAML = "disable_jit: 1\nopt: 0\nboundscheck: 1\ndebug: 1\n"
 CODE = "def total(prices):\n    result = 0\n    for price in prices:\n        result += "

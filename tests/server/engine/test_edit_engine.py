@@ -79,14 +79,6 @@ def test_an_answer_is_put_into_the_bytes_of_the_selection(service, monkeypatch):
     assert not set("".join(pieces)) & set("\r\0")
 
 
-LONG = "".join(
-    f"def step_{number}(value, scale):\n"
-    + "".join(f"    value_{line} = value * {line}\n" for line in range(9))
-    + "    return value_8 / scale\n\n\n"
-    for number in range(3)
-)
-
-
 def test_a_cancelled_piece_ends_the_edit(service, monkeypatch):
     monkeypatch.setattr(editing_task, "PIECE_SHARE", service.engine.max_positions // 30)
     assert service.write(JOB, cancelled=lambda: True).stopped_by == "cancelled"

@@ -103,9 +103,6 @@ def test_a_file_is_found_by_its_name_or_its_quantisation(
     }
 
 
-Q6_FIRST = "Q6_K/coder-Q6_K-00001-of-00003.gguf"
-
-
 @data_cases()
 def test_an_address_of_a_browser_names_what_it_shows(
     repository: Repository, hub_here: None, name: str, path: str

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from text_cases import data_beside, data_cases
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "decoding"))
 
@@ -58,15 +59,7 @@ def names() -> list[str]:
     return sorted(model.name for model in known_models())
 
 
-NAMED_OF = [
-    *("mixture-of-agents-2b.Q4_K_M", "lord-of-code", "best-of-n-coder", "out-of-domain-7b"),
-    *("state-of-the-art-1-of-3", "x-00001-of-2", "x-1-of-00002", "00002-of-00003", "of-of-of"),
-    *("chain-of-thought-00002-of-thoughts", "model-00001-of-00001", "-of-", "mmproject-coder"),
-    *("x-000002-of-000003", "proof-of-concept-00002-of-00003-final", "mmprojector"),
-]
-
-
-@pytest.mark.parametrize("name", NAMED_OF)
+@data_cases("name")
 def test_a_name_with_of_is_a_name(name: str, weights: Path, home: Path) -> None:
     folder = home / ".cache" / "llama.cpp"
     if name == "model-00001-of-00001":
@@ -198,20 +191,8 @@ def test_the_id_of_a_model_is_that_of_the_snapshot_with_weights(home: Path) -> N
         constants.HF_HUB_CACHE = before
 
 
-TAGS = {
-    "registry.ollama.ai/library/small/latest": "small:latest",
-    "registry.ollama.ai/library/small/1.5b": "small:1.5b",
-    "registry.ollama.ai/library/other-name/1.5b": "other-name:1.5b",
-    "registry.ollama.ai/library/small/1.5b-instruct-q8_0": "small:1.5b-instruct-q8_0",
-    "registry.ollama.ai/ann/small/latest": "ann/small:latest",
-    "registry.ollama.ai/ben/small/latest": "ben/small:latest",
-    "hf.co/ann/small-GGUF/Q8_0": "hf.co/ann/small-GGUF:Q8_0",
-    "hf.co/ann/small-GGUF/latest": "hf.co/ann/small-GGUF:latest",
-    "huggingface.co/ann/small-GGUF/latest": "huggingface.co/ann/small-GGUF:latest",
-    "registry.example.org/team/small/v2": "registry.example.org/team/small:v2",
-    "localhost:5000/library/small/dev": "localhost:5000/library/small:dev",
-    "registry.ollama.ai/library/my-copy/latest": "my-copy:latest",
-}
+DATA = data_beside(__file__)
+TAGS = DATA["TAGS"]
 
 
 @pytest.mark.parametrize("spelling", ["sha256-0a1b", "sha256:0a1b"])

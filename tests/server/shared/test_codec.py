@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from text_cases import data_cases
 
 from accel.files.model_options import option
 from lsp_server.shared.contract.codec import Unreadable, read, to_json
@@ -63,26 +64,7 @@ def test_a_null_is_a_default_and_names_may_be_in_camel_case() -> None:
     assert read(Outer, {"name": "y", "count": None, "longName": True}) == Outer("y", long_name=True)
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"name": "y", "more": 1}, "job.more: unknown"),
-        ({}, "job.name: is missing"),
-        ({"name": 1}, "job.name: expected a string, got 1"),
-        ({"name": "y", "count": True}, "job.count: expected a whole number, got True"),
-        ({"name": "y", "count": 10}, "job.count: expected at most 9, got 10"),
-        ({"name": "y", "share": float("inf"), "count": -1}, "job.count: expected at least 0"),
-        ({"name": "y", "share": 10**400}, "job.share: expected a number"),
-        ({"name": "y", "kind": "c"}, "job.kind: expected one of a, b, got 'c'"),
-        ({"name": "y", "inner": []}, "job.inner: expected an object"),
-        ({"name": "y", "inner": {"path": 1}}, "job.inner.path: expected a string"),
-        ({"name": "y", "inners": [{"text": ""}]}, "job.inners[0].path: is missing"),
-        ({"name": "y", "pairs": [["a"]]}, "job.pairs: expected a list"),
-        ({"name": "y", "counts": {"n": "1"}}, "job.counts: expected an object"),
-        ({"name": "y", "places": [1]}, "job.places: expected a list"),
-        ([], "job: expected an object, got []"),
-    ],
-)
+@data_cases()
 def test_what_does_not_fit_is_refused_by_its_place(values: Any, problem: str) -> None:
     with pytest.raises(Unreadable) as raised:
         read(Outer, values, "job")

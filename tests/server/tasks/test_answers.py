@@ -45,29 +45,7 @@ def test_an_answer_that_is_not_clear_is_refused(answer: str) -> None:
         edited(OLD, answer, ASKED)
 
 
-DIFFS: dict[str, tuple[str, str, str]] = {
-    "a hunk with numbers": ("a\nb\na\nb\n", "@@ -4,1 +4,1 @@\n-b\n+c\n", "a\nb\na\nc\n"),
-    "an added line": ("a\nb\n", "@@ -1,2 +1,3 @@\n a\n+x\n b\n", "a\nx\nb\n"),
-    "a line that goes": ("a\nb\nc\n", "@@ -1,3 +1,2 @@\n a\n-b\n c\n", "a\nc\n"),
-    "an empty line in it": ("a\n\nb\n", "@@ -1,3 +1,3 @@\n a\n\n-b\n+c\n", "a\n\nc\n"),
-    "CRLF": ("a\r\nb\r\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n", "a\r\nc\r\n"),
-    "blanks at the end of a line": ("a  \nb\n", "@@ -1,2 +1,2 @@\n a\n-b\n+c\n", "a  \nc\n"),
-    "no line end at the end": (
-        "a\nb",
-        "@@ -1,2 +1,2 @@\n a\n-b\n\\ No newline at end of file\n+c\n",
-        "a\nc",
-    ),
-    "a header of git": (
-        "a\n",
-        "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n",
-        "b\n",
-    ),
-    "SQL comments": ("-- a\nb\n", "@@ -1,2 +1,2 @@\n--- a\n+-- c\n b\n", "-- c\nb\n"),
-    "tabs": ("f:\n\ta\n", "@@ -1,2 +1,2 @@\n f:\n-\ta\n+\tb\n", "f:\n\tb\n"),
-}
-
-
-@pytest.mark.parametrize(("old", "diff", "new"), DIFFS.values(), ids=DIFFS)
+@data_cases()
 def test_a_diff_is_applied(old: str, diff: str, new: str) -> None:
     assert edited(old, fenced(diff, "diff"), language="text") == new
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 from answer_texts import edited, fenced
-from text_cases import cases_of
+from text_cases import cases_of, data_cases
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.place_holders import place_holder
@@ -33,37 +33,7 @@ def test_what_is_filled_in_has_the_line_ends_of_the_document() -> None:
     assert edited(old, case["answer"]) == new
 
 
-DOTS = {
-    "x: Callable[..., int]": "python",
-    "y = x[...]": "python",
-    "z = x[..., None]": "python",
-    "def f(*args): ...": "python",
-    "class Wrong(Exception): ...": "python",
-    "Tuple[int, ...]": "python",
-    "return <A {...props} />;": "javascript",
-    "const a = {...b, c};": "javascript",
-    "const a = { ...b };": "javascript",
-    "f(...args);": "javascript",
-    "function f(...args) {}": "javascript",
-    "} catch (...) {": "cpp",
-    "int printf(const char *, ...);": "c",
-    "template <typename... T> void f(T... x);": "cpp",
-    "for i in 0...n {": "swift",
-    "x = 1  # then wait...": "python",
-    'print("...")': "python",
-    "let a = &b[..];": "rust",
-    "match x { 1..=3 => {} }": "rust",
-    "func f(x ...int) {": "go",
-    ">>> for i in x:\n...     f(i)\n... )\n...\n1": "python",
-    "if a:  # ...a function, or": "python",
-    "# Original implementation": "python",
-    "# etc.": "python",
-    "# all modes are the same": "python",
-    "#   continue": "python",
-}
-
-
-@pytest.mark.parametrize(("line", "language"), DOTS.items(), ids=DOTS)
+@data_cases()
 def test_dots_that_are_code_stay(line: str, language: str) -> None:
     assert edited("x = 1\n", fenced(f"x = 1\n{line}\n"), "change it", language) == (
         f"x = 1\n{line}\n"

@@ -6,27 +6,15 @@ import random
 
 import pytest
 from seeds import Amount
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.shown_text import ShownText
 from lsp_server.tasks.editing.splice import spliced
 from lsp_server.text.documents.document import line_end, split_lines
 
-CODE = {
-    "python": "def total(prices, tax):\n    for p in prices:\n        print(p)  # one by one\n",
-    "javascript": "function total(prices) {\n  if (!prices) {\n    return 0; // none\n  }\n}\n",
-    "typescript": "export const total = (prices: number[]): number =>\n  prices.length;\n",
-    "go": "func total(prices []int) int {\n\tfor _, p := range prices {\n\t\tlog(p)\n\t}\n}\n",
-    "rust": "fn total(prices: &[u8]) -> u8 {\n    prices.iter().sum::<u8>()\n}\n",
-    "c": "int total(int *prices) {\n\tint x1 = 0; /* a < 1> b */\n\treturn x1;\n}\n",
-    "java": "class A {\n  int total(List<Integer> prices) {\n    return 1;\n  }\n}\n",
-    "ruby": "def total(prices)\n  prices.sum { |p| p * 2 }\nend\n",
-    "yaml": "shop:\n  prices:\n    - 1\n    - name: a\n",
-    "makefile": "all: total\n\t@echo $(prices)\n\ttouch $@\n",
-    "markdown": "# Prices\n\n- one  \n  - two\n\n```sh\nls\n```\n",
-    "css": ".a {\n  color: red;\n}\n\n#b > .c::after { content: '\\2014'; }\n",
-}
+DATA = data_beside(__file__)
+CODE = DATA["CODE"]
 STRANGE = [
     "😀", "€", "é", "e\u0301", "日本", "\x00", "\x07", "\x0b", "\x0c", "\x85", "\u2028", "\u2029",
     "\u200b", "\u200d", "\u202e", "\u2066", "\ufeff", "\u00a0", "\u3000", "\ud83d", "\x7f", "𝒳",

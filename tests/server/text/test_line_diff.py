@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable
 
 import pytest
+from text_cases import data_beside
 
 from lsp_server.text import line_diff
 from lsp_server.text.line_diff import Opcode, opcodes
@@ -61,19 +62,8 @@ def renamed(shape: str, count: int) -> tuple[list[str], list[str]]:
     return text.splitlines(), text.replace("old", "new").splitlines()
 
 
-SHAPES = {
-    "objects": '  {{\n    "id": {n},\n    "old": true,\n    "role": "admin"\n  }},\n',
-    "tests": "def test_{n}(db):\n    u = old()\n    db.add(u)\n    assert db.n() == {n}\n\n\n",
-    "rules": ".old {{\n  color: #{n:06x};\n  display: flex;\n}}\n\n",
-    "inserts": "insert into old (id, name) values ({n}, 'a');\n",
-    "checks": "\tx{n}, old := g({n})\n\tif old != nil {{\n\t\treturn old\n\t}}\n",
-    "rows": "    [0, 0, 0, 0],\n    [old],\n",
-    "cases": "  case {n}:\n    old();\n    break;\n",
-    "yaml": "- name: a{n}\n  kind: old\n  size: 1\n",
-    "empty lines": "old {n}\n\n\n\n",
-    "brackets": "f(\n  old,\n)\n",
-    "markup": "<li>\n  <old/>\n</li>\n",
-}
+DATA = data_beside(__file__)
+SHAPES = DATA["SHAPES"]
 
 
 @pytest.mark.parametrize("name", SHAPES)

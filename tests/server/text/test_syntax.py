@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from seeds import Amount
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.text.syntax.languages import grammar_of, language_of_path
 from lsp_server.text.syntax.offsets import Offsets, encoded
@@ -17,62 +17,8 @@ from lsp_server.text.text_edit import TextEdit
 
 # Each text names `price` once as an identifier, once in a comment and, where the language has
 # strings, once in a string. {C} and {S} mark those two; the marks are taken out before parsing.
-TEXTS = {
-    "python": "price = 1  # {C}price it's\nx = f'{S}price {{y}}' \n",
-    "javascript": "let price = 1; // {C}price it's\nclass A {{ #x = `{S}price ${{y}}`; }}\n",
-    "javascriptreact": "const price = <p>it's</p>; // {C}price\nf('{S}price')\n",
-    "typescript": "let price: string = '{S}price'; /* {C}price */\n",
-    "typescriptreact": "const price = <p a='{S}price'>it's</p>; // {C}price\n",
-    "java": 'class A {{ int price; /* {C}price " */ String s = "{S}price"; }}\n',
-    "c": "int price = 1; // {C}price it's\nchar *s = \"{S}price\";\n",
-    "cpp": 'auto price = 1\'000; // {C}price\nauto s = R"({S}price)";\n',
-    "csharp": 'class A {{ int price; /* {C}price */ string s = $"{S}price {{y}}"; }}\n',
-    "go": "package a\nvar price = `{S}price` // {C}price it's\n",
-    "rust": "fn f<'a>(price: &'a str) {{ g(\"{S}price\"); }} // {C}price\n",
-    "ruby": "price = 1 # {C}price it's\nx = \"{S}price #{{y}}\"\n",
-    "php": "<?php $price = 1; // {C}price\n$x = '{S}price';\n",
-    "kotlin": 'val price = 1 // {C}price\nval s = "{S}price $y"\n',
-    "swift": 'let price = 1 // {C}price\nlet s = "{S}price \\(y)"\n',
-    "scala": 'val price = 1 // {C}price\nval s = s"{S}price $y"\n',
-    "shellscript": "price=1 # {C}price it's\ncase $1 in a) echo '{S}price';; esac\n",
-    "fish": "set price 1 # {C}price\necho '{S}price'\n",
-    "powershell": '$price = 1 # {C}price\n$x = "{S}price"\n',
-    "perl": "my $price = 1; # {C}price\nmy $s = q({S}price);\n",
-    "lua": "local price = 1 -- {C}price it's\nlocal s = [[{S}price]]\n",
-    "r": "price <- 1 # {C}price\nx <- '{S}price'\n",
-    "julia": "price = 1 # {C}price\ny = A' * \"{S}price\"\n",
-    "matlab": "price = A'; % {C}price\ny = '{S}price';\n",
-    "haskell": "price = x' -- {C}price\ny = \"{S}price\"\n",
-    "ocaml": "let price = x' (* {C}price *)\nlet y = \"{S}price\"\n",
-    "fsharp": 'let price = 1 // {C}price\nlet y = "{S}price"\n',
-    "elm": 'price = 1 -- {C}price\ny = "{S}price"\n',
-    "elixir": 'price = 1 # {C}price\ny = ~s({S}price)\n',
-    "erlang": 'price(X) -> "{S}price". % {C}price\n',
-    "clojure": "(def price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
-    "lisp": "(setq price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
-    "emacs-lisp": "(setq price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
-    "scheme": "(define price '(a)) ; {C}price it's\n(f \"{S}price\")\n",
-    "sql": "select price from t -- {C}price it's\nwhere a = '{S}price';\n",
-    "css": ".price {{ content: \"{S}price\"; }} /* {C}price it's */\n",
-    "scss": "$price: 1; // {C}price it's\na {{ content: \"{S}price\"; }}\n",
-    "yaml": "price: \"{S}price\"  # {C}price it's\n",
-    "toml": "price = \"{S}price\"  # {C}price it's\n",
-    "nix": "{{ price = \"{S}price\"; /* {C}price */ }}\n",
-    "zig": 'const price = 1; // {C}price\nconst s = "{S}price";\n',
-    "dart": "var price = 1; // {C}price\nvar s = '{S}price $y';\n",
-    "groovy": "price = 1 // {C}price\ny = '{S}price'\n",
-    "terraform": 'a "b" {{ price = "{S}price" }} # {C}price\n',
-    "proto": 'message price {{}} // {C}price\nimport "{S}price";\n',
-    "graphql": 'type price {{ "{S}price" a: B }} # {C}price\n',
-    "pascal": "var price: integer; {{ {C}price }} begin f('{S}price'); end.\n",
-    "vhdl": "architecture price of b is -- {C}price\nbegin assert a report \"{S}price\"; end;\n",
-    "nim": 'let price = 1 # {C}price\nlet y = "{S}price"\n',
-    "solidity": 'contract price {{ string s = "{S}price"; }} // {C}price\n',
-    "d": 'int price; // {C}price\nauto s = `{S}price`;\n',
-    "objective-c": 'int price; // {C}price\nid s = @"{S}price";\n',
-    "makefile": "price = 1 # {C}price\n",
-    "dockerfile": "# {C}price\nENV price=\"{S}price\"\n",
-}  # fmt: skip
+DATA = data_beside(__file__)
+TEXTS = DATA["TEXTS"]
 
 
 def marked(language: str) -> tuple[str, int, int, int]:

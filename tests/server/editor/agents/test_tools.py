@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from agent_workspace import EDGE, SHAPES, SNIPPET, USES
 from daemon_stand_in import DaemonStandIn
+from text_cases import data_cases
 
 from lsp_server.editor.agents.agent_files import AgentFiles
 from lsp_server.editor.agents.tools import (
@@ -300,22 +301,10 @@ def test_a_rename_follows_into_the_files_that_import(agent: Agent, workspace: Pa
     assert answer["diff"].count("+++") == 2
 
 
-RENAMED = {
-    "a parameter": ({"line": 5, "name": "width", "new_name": "w"}, None),
-    "no name": ({"line": 3}, "is not a name in that line"),
-    "another line": ({"line": 2}, "is not a name in that line"),
-    "a name in use": ({"new_name": "edge"}, "in use"),
-    "a keyword": ({"new_name": "class"}, "cannot be a name"),
-    "two words": ({"new_name": "a b"}, "cannot be a name"),
-    "what is imported": ({"path": "uses.py", "line": 1}, "comes from another file"),
-    "what another file has": ({"new_name": "taken"}, r"taken is in use in uses\.py"),
-    "no such line": ({"line": 99}, "outside of"),
-}
-
-
-@pytest.mark.parametrize("case", RENAMED)
-def test_a_rename_that_is_not_clear_is_refused(agent: Agent, workspace: Path, case: str) -> None:
-    given, said = RENAMED[case]
+@data_cases()
+def test_a_rename_that_is_not_clear_is_refused(
+    agent: Agent, workspace: Path, given: dict[str, Any], said: str | None
+) -> None:
     uses = USES + "taken = 1\n"
     (workspace / "uses.py").write_text(uses)
     if said is None:

@@ -138,42 +138,7 @@ def test_pieces_make_up_the_text(seed):
     assert all(pieces) or not text
 
 
-GO_PAIR = "func a(x int) int {\n\treturn x\n}\n\nfunc b() int {\n\treturn 2\n}\n"
-TS_PAIR = "function a(x) {\n  return x; // all\n}\n\nfunction b() {\n  return 2;\n}\n"
-PY_PAIR = "def a(x):\n    return x\n\n\ndef b():\n    return 2\n"
-
-
-@pytest.mark.parametrize(
-    ("language", "instruction", "old", "new", "doubt"),
-    [
-        # What breaks the code.
-        ("go", "name the result", "\tx := count()\n", "\ttotal := \n", "grammar"),
-        ("typescript", "use const", "let x = 3;\n", "const = 3;\n", "grammar"),
-        ("java", "add one", "int f() { return x; }\n", "int f() { return x + 1 }\n", "grammar"),
-        ("rust", "make it mutable", "let x = 3;\n", "let mut x 3;\n", "grammar"),
-        ("c", "use size_t", "int i = 0;\n", "size_t i = ;\n", "grammar"),
-        ("shellscript", "quote it", "if true; then\n  echo $a\nfi\n",
-         'if true; then\n  echo "$a"\n', "grammar"),
-        ("typescript", "use a template", "f('a' + b);\n", "f(`a${b}`;\n", "is not closed"),
-        # What was not asked for.
-        ("go", "handle negative numbers", GO_PAIR, GO_PAIR[: GO_PAIR.index("func b")], "out b"),
-        ("python", "add a check of x", PY_PAIR, "def a(x):\n    return abs(x)\n", "out b"),
-        ("typescript", "rename x to y", TS_PAIR, "function a(y) {\n  return y;\n}\n", "out b"),
-        ("go", "add comments", GO_PAIR, "// a is.\n" + GO_PAIR.replace("2", "3"), "changes more"),
-        ("typescript", "remove the comments", TS_PAIR,
-         TS_PAIR.replace(" // all", "").replace("2", "4"), "changes more"),
-        # What was.
-        ("go", "add comments", GO_PAIR, "// a is.\n" + GO_PAIR, ""),
-        ("typescript", "remove the comments", TS_PAIR, TS_PAIR.replace(" // all", ""), ""),
-        ("go", "remove the second function", GO_PAIR, GO_PAIR[: GO_PAIR.index("func b")], ""),
-        ("python", "we need no b any more", PY_PAIR, "def a(x):\n    return x\n", ""),
-        ("python", "call it total", "def a():\n    return 1\n", "def total():\n    return 1\n", ""),
-        ("typescript", "use arrow functions", TS_PAIR,
-         "const a = (x) => x;\n\nconst b = () => 2;\n", ""),
-        ("rust", "make it public", "fn a() {}\n", "pub fn a() {}\n", ""),
-        ("sql", "order them", "select a from b;\n", "select a from b order by a;\n", ""),
-    ],
-)  # fmt: skip
+@data_cases()
 def test_answers_that_break_code_or_change_what_was_not_asked(
     language: str, instruction: str, old: str, new: str, doubt: str
 ) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rename_cases import RenameCase, rename_cases
 from rename_programs import INDENTATIONS, TEMPLATES, rename_program
 from seeds import Amount
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
@@ -63,36 +63,11 @@ def test_the_same_name_in_another_scope_is_no_collision(
     assert renamed("rename a to b", text, language) == wanted
 
 
-NONSENSE = [
-    ("rename q to z", "python", "there is no name q"),
-    ("rename the counter to z", "python", "there is no name counter"),
-    ("rename a to a", "python", "has that name already"),
-    ("rename a to class", "python", "class cannot be a name"),
-    ("rename a to None", "python", "None cannot be a name"),
-    ("rename a to function", "javascript", "function cannot be a name"),
-    ("rename a to this", "javascript", "this cannot be a name"),
-    ("rename a to fn", "rust", "fn cannot be a name"),
-    ("rename a to class", "java", "class cannot be a name"),
-    ("rename a to while", "c", "while cannot be a name"),
-    ("rename a to range", "go", "range cannot be a name"),
-    ("rename a to end", "lua", "end cannot be a name"),
-    ("rename a to else", "go", "else cannot be a name"),
-    ("rename a to instanceof", "java", "instanceof cannot be a name"),
-    ("rename a to sizeof", "c", "sizeof cannot be a name"),
-    ("rename a to b in h", "javascript", "there is no function h"),
-]
-CODE = {
-    "python": "def f(a):\n    return a\n",
-    "javascript": "function f(a) { return a; }\n",
-    "rust": "fn f(a: T) -> T { a }\n",
-    "java": "class A { int f(int a) { return a; } }\n",
-    "c": "int f(int a) { return a; }\n",
-    "go": "package p\n\nfunc f(a int) int { return a }\n",
-    "lua": "local function f(a) return a end\n",
-}
+DATA = data_beside(__file__)
+CODE = DATA["CODE"]
 
 
-@pytest.mark.parametrize(("instruction", "language", "reason"), NONSENSE)
+@data_cases()
 def test_what_makes_no_sense_is_refused(instruction: str, language: str, reason: str) -> None:
     with pytest.raises(EditRefused, match=reason):
         renamed(instruction, CODE[language], language)
@@ -164,32 +139,7 @@ def test_sigils_are_no_part_of_a_name() -> None:
     assert renamed("rename a to b", text, "php") == wanted
 
 
-WORDS = {
-    "html": '<p class="prices">Our prices are low.</p>\n<!-- prices -->\n',
-    "xml": '<list kind="prices">prices</list>\n',
-    "svg": '<svg id="prices"/>\n',
-    "vue": '<template><p title="prices">prices</p></template>\n',
-    "svelte": '<p title="prices">prices</p>\n',
-    "jinja-html": "<p>{{ prices }} prices</p>\n",
-    "php": "<p>Our prices</p><?php echo $x; ?>\n",
-    "typescriptreact": "const a = <p>Our prices</p>;\n",
-    "latex": "\\section{Our prices} prices\n",
-    "typst": "= Our prices\nprices\n",
-    "markdown": "# prices\n\nOur prices, `prices`.\n\n```python\nprices = 1\n```\n",
-    "restructuredtext": "prices\n======\n\nOur ``prices``.\n",
-    "asciidoc": "== prices\n\nOur prices.\n",
-    "plaintext": "Our prices, my prices.\n",
-    "git-commit": "Lower prices\n\nOur prices are low.\n",
-    "csv": "prices,count\n1,2\n",
-    "json": '{"prices": ["prices", true, 1]}\n',
-    "jsonc": '{"prices": 1} // prices\n',
-    "yaml": '# prices\na: "prices"\n',
-    "toml": '# prices\na = "prices"\n',
-    "ini": "; prices\na = prices\n",
-    "python": "# Our prices are low: prices.\n",
-    "javascript": "/* Our prices\n * and prices */\n",
-    "rust": "/// Our prices.\n",
-}
+WORDS = DATA["WORDS"]
 
 
 @pytest.mark.parametrize("language", WORDS)
@@ -273,38 +223,7 @@ def test_a_class_of_a_page_is_renamed_in_its_style_sheet_and_in_its_tags() -> No
     assert renamed("rename a to x", page, "html", part=page) == wanted
 
 
-STYLED = {
-    "a name with hyphens": (
-        "html",
-        "<style>.a-card {} .a-card-x {}</style><p class='a-card a-card-x'>a-card</p>",
-        "<style>.tile {} .a-card-x {}</style><p class='tile a-card-x'>a-card</p>",
-    ),
-    "a property": (
-        "html",
-        "<style>p { --card: red; color: var(--card) }</style><p style='top: var(--card)'>",
-        "<style>p { --tile: red; color: var(--tile) }</style><p style='top: var(--tile)'>",
-    ),
-    "members of that name": (
-        "html",
-        "<style>.card {}</style><p class='card'></p><script>o = { card: o.card }</script>",
-        "<style>.tile {}</style><p class='tile'></p><script>o = { card: o.card }</script>",
-    ),
-    "strings, where they are asked for": (
-        "html",
-        "<style>.card {}</style><a class='card'></a><script>f('.card', 'card')</script>",
-        "<style>.tile {}</style><a class='tile'></a><script>f('.tile', 'tile')</script>",
-    ),
-    "attributes of Vue": (
-        "vue",
-        "<template><p :class=\"[{card: b},'card']\"></template><style>.card{}</style>",
-        "<template><p :class=\"[{tile: b},'tile']\"></template><style>.tile{}</style>",
-    ),
-    "attributes of Svelte": (
-        "svelte",
-        "<p class='card' class:card={on} class:card/><style>.card {}</style>",
-        "<p class='tile' class:tile={on} class:tile={card}/><style>.tile {}</style>",
-    ),
-}
+STYLED = DATA["STYLED"]
 
 
 @pytest.mark.parametrize("case", STYLED)

@@ -249,17 +249,7 @@ def test_only_the_blocks_between_markers_change() -> None:
     assert made.text == "".join(f"{line}\n" for line in wanted)
 
 
-@pytest.mark.parametrize(
-    ("name", "answer"),
-    [
-        ("sweep-a", "Here is the code that you asked for.\nIt renames the parameter.\n"),
-        ("redraft", ""),
-        ("zeta-1", EDITED),
-        ("zeta-2.1", EDITED),
-        ("zeta-2.1", f"<|marker_1|>{EDITED}<|marker_9|>"),
-        ("sweep-a", "def other():\n    return 1\n"),
-    ],
-)
+@data_cases()
 def test_an_answer_in_another_format_is_no_window(name: str, answer: str) -> None:
     fmt = FORMATS[name]
     with pytest.raises(NoWindow):

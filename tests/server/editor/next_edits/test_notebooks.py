@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from lsprotocol import types
+from text_cases import data_cases
 
 from lsp_server.editor import document_sync as sync
 from lsp_server.editor.daemon.connection import new_server
@@ -109,48 +110,12 @@ def test_the_first_change_of_a_cell_brings_next_edits(added: bool) -> None:
     in_book(scene)
 
 
-CELLS = {
-    "a function that is called": (
-        ["def load(n):\n    return n\n", "load(3)\nprint(load(4))"], (0, 0, 4, 8, "fetch"),
-        ["def fetch(n):\n    return n\n", "fetch(3)\nprint(fetch(4))"]),
-    "a variable": (["total = 1", "print(total)\n", "total + 1"], (0, 0, 0, 5, "sum_"),
-                   ["sum_ = 1", "print(sum_)\n", "sum_ + 1"]),
-    "a cell above": (["def g():\n    return size\n", "size = 3\ng()"], (1, 0, 0, 4, "width"),
-                     ["def g():\n    return width\n", "width = 3\ng()"]),
-    "an import": (["import numpy as np", "np.zeros(3)", "x = np"], (0, 0, 16, 18, "num"),
-                  ["import numpy as num", "num.zeros(3)", "x = num"]),
-    "a class": (["class Box:\n    pass", "a = Box()\nb: Box = a"], (0, 0, 6, 9, "Crate"),
-                ["class Crate:\n    pass", "a = Crate()\nb: Crate = a"]),
-    "a parameter stays in its function": (
-        ["def f(n):\n    return n", "n = 3\nf(n)"], (0, 0, 6, 7, "k"),
-        ["def f(k):\n    return k", "n = 3\nf(n)"]),
-    "a name of a function's own": (["x = 1\ndef f():\n    x = 2\n    return x", "print(x)"],
-                                   (0, 0, 0, 1, "y"),
-                                   ["y = 1\ndef f():\n    x = 2\n    return x", "print(y)"]),
-    "magic lines are none of Python": (
-        ["%matplotlib inline\n!ls\nsize = 1", "%time size\nprint(size)"], (0, 2, 0, 4, "width"),
-        ["%matplotlib inline\n!ls\nwidth = 1", "%time size\nprint(width)"]),
-    "a cell of another program": (["name = 1", "%%bash\necho $name", "print(name)"],
-                                  (0, 0, 0, 4, "title"),
-                                  ["title = 1", "%%bash\necho $name", "print(title)"]),
-    "a timed cell": (["name = 1", "%%time\nprint(name)"], (0, 0, 0, 4, "title"),
-                     ["title = 1", "%%time\nprint(title)"]),
-    "a new name that another cell has": (["a = 1\nprint(a)", "b = 2\nprint(a, b)"],
-                                         (0, 0, 0, 1, "b"), ["b = 1\nprint(a)",
-                                                             "b = 2\nprint(a, b)"]),
-    "a parameter that goes": (["def f(a, b):\n    return a", "f(1, 2)"], (0, 0, 7, 10, ""),
-                              ["def f(a):\n    return a", "f(1)"]),
-    "an empty cell between": (["n = 1\n", "", "n"], (0, 0, 0, 1, "m"), ["m = 1\n", "", "m"]),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", CELLS)
-def test_the_other_cells_follow(name: str) -> None:
+@data_cases()
+def test_the_other_cells_follow(texts: list[str], change: list[Any], after: list[str]) -> None:
     async def scene() -> None:
-        texts, (cell, *change), after = CELLS[name]
         book = Book(*texts)
-        book.change(cell, *change)  # type: ignore[arg-type]
-        await book.take_all(cell)
+        book.change(*change)
+        await book.take_all(change[0])
         assert [book.text(number) for number in range(len(texts))] == after
 
     in_book(scene)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
+from text_cases import data_beside
 
 from lsp_server.editor.editing.hunks import minimal_hunks
 from lsp_server.editor.next_edits.history import RecordedEdit
@@ -13,61 +14,10 @@ from lsp_server.editor.next_edits.protected_code import refused_change
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.tree import SyntaxTree
 
-PLAN = """\
-import datetime
-
-
-def book(room, guest):
-    return store(room, guest)
-
-
-def move(room, guest):
-    return shift(room, guest)
-
-
-class Stay:
-    def __init__(self, room):
-        self.room = room
-
-
-book(1, 2)
-move(1, 2)
-LIMIT = 3
-"""
-FARES = """\
-import { rate } from "./rate";
-
-type Fare = 'business' | 'economy';
-
-export function cheaper(fare: Fare): Fare {
-  if (fare === 'business') return 'economy';
-  return 'business';
-}
-
-export class Desk {
-  lines: string[] = [];
-}
-"""
-GRID = """\
-package grid
-
-import (
-\t"fmt"
-\trandom "math/rand"
-)
-
-type Grid struct {
-\tCells [][]string
-}
-
-func (g Grid) Rows(lines [][]string) int {
-\treturn len(lines) + random.Intn(2)
-}
-
-func Fail(err error) error {
-\treturn fmt.Errorf("grid: %v", err)
-}
-"""
+DATA = data_beside(__file__)
+PLAN = DATA["PLAN"]
+FARES = DATA["FARES"]
+GRID = DATA["GRID"]
 TEXTS = {"python": PLAN, "typescript": FARES, "go": GRID}
 SIGNATURE, TYPE, IMPORT, LITERAL = (
     f"it changes {what} that no edit names"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.editor.next_edits.answers import AnsweredWindow
 from lsp_server.editor.next_edits.history import Origin, RecordedEdit
@@ -17,93 +17,17 @@ from lsp_server.text.documents.document import Document, Position
 
 FORM = replace(FORMATS["sweep-a"], lines_above=99, lines_below=99)
 DEFINITION = "it deletes a definition"
-IMPORT = "it deletes an import"
 LINES = "it deletes more than 3 lines"
 UNNAMED = "it deletes what no edit has to do with"
 NOT_TYPED = "it deletes lines after an edit that was not typed"
 
-PYTHON = """\
-import os
-from pathlib import Path
-
-
-def total(prices, tax):
-    return sum(prices) * tax
-
-
-def show(prices):
-    print(len(prices))
-    print(max(prices))
-    print(min(prices))
-    print(sum(prices))
-
-
-LIMIT = 3
-print(total([1], 2))
-"""
-SCRIPT = """\
-import { a } from "./a";
-const b = require("./b");
-
-export const total = (prices) => prices.length;
-
-class Shop {
-  open(now) {
-    return now;
-  }
-}
-show(total([1]));
-"""
-GO = """\
-package main
-
-import "fmt"
-
-type Shop struct {
-\tname string
-}
-
-func (s *Shop) Open(now int) int {
-\treturn now
-}
-
-func main() {
-\tfmt.Println(1)
-}
-"""
-JAVA = """\
-import java.util.List;
-
-class Shop {
-    public int total(List<Integer> prices) {
-        return prices.size();
-    }
-
-    void show() {
-        System.out.println(total(null));
-    }
-}
-"""
-RUST = """\
-use std::fmt;
-
-struct Shop {
-    name: String,
-}
-
-pub fn total(prices: &[i32]) -> i32 {
-    prices.iter().sum()
-}
-"""
-CSHARP = """\
-using System.Linq;
-
-class Shop {
-    int Total(int[] prices) {
-        return prices.Sum();
-    }
-}
-"""
+DATA = data_beside(__file__)
+PYTHON = DATA["PYTHON"]
+SCRIPT = DATA["SCRIPT"]
+GO = DATA["GO"]
+JAVA = DATA["JAVA"]
+RUST = DATA["RUST"]
+CSHARP = DATA["CSHARP"]
 C = """\
 #include <stdio.h>
 
@@ -147,40 +71,7 @@ def reasons(
     return [reason for _, reason in refused_removals(window, hunks, [made], document)]
 
 
-@pytest.mark.parametrize(
-    ("language", "lines", "reason"),
-    [
-        ("python", (4, 6), DEFINITION),
-        ("python", (4, 5), DEFINITION),
-        ("python", (8, 13), DEFINITION),
-        ("python", (15, 16), DEFINITION),
-        ("python", (0, 1), IMPORT),
-        ("python", (1, 2), IMPORT),
-        ("python", (9, 13), LINES),
-        ("python", (10, 11), UNNAMED),
-        ("typescript", (3, 4), DEFINITION),
-        ("typescript", (6, 9), DEFINITION),
-        ("typescript", (5, 10), DEFINITION),
-        ("typescript", (0, 1), IMPORT),
-        ("typescript", (1, 2), IMPORT),
-        ("typescript", (10, 11), UNNAMED),
-        ("go", (4, 7), DEFINITION),
-        ("go", (8, 11), DEFINITION),
-        ("go", (2, 3), IMPORT),
-        ("java", (3, 6), DEFINITION),
-        ("java", (7, 10), DEFINITION),
-        ("java", (0, 1), IMPORT),
-        ("java", (8, 9), UNNAMED),
-        ("rust", (2, 5), DEFINITION),
-        ("rust", (6, 9), DEFINITION),
-        ("rust", (0, 1), IMPORT),
-        ("csharp", (3, 6), DEFINITION),
-        ("csharp", (0, 1), IMPORT),
-        ("c", (2, 5), DEFINITION),
-        ("c", (0, 1), IMPORT),
-        ("c", (5, 6), UNNAMED),
-    ],
-)
+@data_cases()
 @pytest.mark.parametrize("brings", ["", "pass\n"])
 def test_what_the_user_did_not_touch_stays(
     language: str, lines: tuple[int, int], reason: str, brings: str

@@ -8,6 +8,7 @@ import re
 
 import pytest
 from seeds import Amount
+from text_cases import data_beside
 from windows import TEXT, shown
 
 from lsp_server.editor.editing.hunks import apply_hunks
@@ -25,18 +26,8 @@ from lsp_server.tasks.next_edits.formats import FORMATS
 from lsp_server.text.documents.document import Document, Position
 
 FORM = FORMATS["sweep-a"]
-PIECES = [
-    "x = 1",
-    "\tif ok:",
-    "é😀 = '漢'",
-    "",
-    "    return x",
-    "}",
-    "a\u0301b",
-    " ",
-    "x = 1",
-    "# \x0c",
-]
+DATA = data_beside(__file__)
+PIECES = DATA["PIECES"]
 
 
 def offset(document: Document, place: Position) -> int:

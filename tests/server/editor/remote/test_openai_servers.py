@@ -25,10 +25,6 @@ from lsp_server.shared.contract.jobs import (
 from lsp_server.shared.errors import EditRefused, EngineFailed, EngineUnavailable, NothingToContinue
 from lsp_server.shared.settings import read_settings
 
-QWEN = "<|fim_prefix|>a<|fim_suffix|>b<|fim_middle|>"
-PLAIN = "<fim_prefix>a<fim_suffix>b<fim_middle>"
-DEEPSEEK = "<｜fim▁begin｜>a<｜fim▁hole｜>b<｜fim▁end｜>"
-
 CODE = "def total(prices):\n    return "
 
 
@@ -269,56 +265,7 @@ def test_a_server_that_is_none_is_told() -> None:
     with_engine(server, scene)
 
 
-@pytest.mark.parametrize(
-    ("model", "prompt"),
-    [
-        ("Qwen/Qwen3-Coder-30B", QWEN),
-        ("qwen2.5-coder:1.5b", QWEN),
-        ("Qwen2_5-Coder-7B-Instruct", QWEN),
-        ("qwen3-8b", QWEN),
-        ("Qwen/QwQ-32B", None),
-        ("qwen2:7b", None),
-        ("qwen:7b", None),
-        ("Qwen/Qwen1.5-7B-Chat", None),
-        ("Qwen/CodeQwen1.5-7B", PLAIN),
-        ("codeqwen:7b-code", PLAIN),
-        ("ibm-granite/granite-3.3-8b-base", PLAIN),
-        ("granite3.1-moe:3b", PLAIN),
-        ("granite-code:8b", PLAIN),
-        ("granite-8b-code-base-128k", PLAIN),
-        ("granite-20b-code-instruct", PLAIN),
-        ("ibm-granite/granite-4.0-h-tiny-base", QWEN),
-        ("granite4:3b", QWEN),
-        ("granite-guardian-3.0-8b", None),
-        ("bigcode/starcoder2-3b", PLAIN),
-        ("starcoder:1b", PLAIN),
-        ("bigcode/tiny_starcoder_py", PLAIN),
-        ("refact-1_6B-fim", PLAIN),
-        ("stable-code:3b", PLAIN),
-        ("deepseek-coder-v2", DEEPSEEK),
-        ("deepseek-ai/deepseek-coder-6.7b-base", DEEPSEEK),
-        ("DeepSeek-V3.1", DEEPSEEK),
-        ("deepseek-llm:7b", None),
-        ("DeepSeek-R1-Distill-Qwen-7B", QWEN),
-        ("DeepSeek-R1-Distill-Llama-8B", None),
-        ("google/codegemma-2b", QWEN),
-        ("gemma-3-4b-it", None),
-        ("codellama:7b-code", "<PRE> a <SUF>b <MID>"),
-        ("CodeLlama-34b-hf", None),
-        ("codellama:7b-python", None),
-        ("phind-codellama:34b", None),
-        ("codestral-22b", "[SUFFIX]b[PREFIX]a"),
-        ("mamba-codestral-7b", None),
-        ("devstral:24b", None),
-        ("JetBrains/Mellum-4b-base", "<fim_suffix>b<fim_prefix>a<fim_middle>"),
-        ("Seed-Coder-8B-Base", "<[fim-suffix]>b<[fim-prefix]>a<[fim-middle]>"),
-        ("santacoder", "<fim-prefix>a<fim-suffix>b<fim-middle>"),
-        ("codegeex4:9b", "<|code_prefix|>a<|code_suffix|>b<|code_middle|>"),
-        ("llama3.1:8b", None),
-        ("SmolLM2-135M-Instruct", None),
-        ("gpt-oss", None),
-    ],
-)
+@data_cases()
 def test_forms_are_known_by_the_names_of_models(model: str, prompt: str | None) -> None:
     family = family_of([model])
     assert (None if family is None else fim_text(family, "a", "b")) == prompt

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from server_stand_in import KEY, Send, Server, served
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.editor.editing.checks import checked_text
 from lsp_server.editor.remote.context_window import ContextWindow, is_about_length
@@ -258,40 +258,8 @@ def test_thoughts_beside_the_answer_are_none(thought: dict[str, Any]) -> None:
 
 # Contexts
 
-REFUSALS = {
-    "vLLM": "This model's maximum context length is 1024 tokens. However, you requested "
-    "{total} tokens "
-    "({prompt} in the messages, {answer} in the completion).",
-    "vLLM of today": "'max_tokens' or 'max_completion_tokens' is too large: {answer}. This "
-    "model's maximum "
-    "context length is 1024 tokens and your request has {prompt} input tokens.",
-    "llama-server": "request ({prompt} tokens) exceeds the available context size (1024 "
-    "tokens), try "
-    "increasing it",
-    "without numbers": "the request exceeds the available context size. try increasing the "
-    "context size",
-    "TGI": "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 1024. "
-    "Given: {prompt} "
-    "`inputs` tokens and {answer} `max_new_tokens`",
-    "SGLang": "Requested token count exceeds the model's maximum context length of 1024 "
-    "tokens. You "
-    "requested a total of {total} tokens: {prompt} tokens from the input messages and "
-    "{answer} tokens "
-    "for the completion.",
-    "llama-cpp-python": "Requested tokens ({total}) exceed context window of 1024",
-    "LM Studio": "Trying to keep the first {prompt} tokens when context the overflows. "
-    "However, the model "
-    "is loaded with context length of only 1024 tokens",
-    "Mistral": "Prompt contains {prompt} tokens, too large for model with 1024 maximum "
-    "context length",
-    "a limit of answers": "max_tokens is too large: {answer}. This model supports at most 300 "
-    "completion "
-    "tokens, whereas you provided {answer}.",
-    "DeepSeek": "Invalid max_tokens value, the valid range of max_tokens is [1, 300]",
-    "a limit told last": "Please reduce the length of the messages or completion. Current "
-    "length is {total} "
-    "while limit is 1024",
-}
+DATA = data_beside(__file__)
+REFUSALS = DATA["REFUSALS"]
 
 
 def small(refusal: str, answer_limit: int = 1 << 20, status: int = 400) -> Answer:
@@ -377,17 +345,7 @@ def test_a_field_that_a_server_does_not_take_is_left_out(field: str, told: str) 
     with_engine(server, scene)
 
 
-CONTEXTS: dict[str, dict[str, Any]] = {
-    "max_model_len": {"max_model_len": 1024},
-    "context_length": {"context_length": 1024},
-    "context_window": {"context_window": 1024},
-    "max_context_length": {"max_context_length": 1024},
-    "meta": {"meta": {"n_ctx_train": 32768, "n_ctx": 1024}},
-    "top_provider": {"context_length": 1024, "top_provider": {"context_length": 4096}},
-}
-
-
-@pytest.mark.parametrize("facts", CONTEXTS.values(), ids=CONTEXTS)
+@data_cases()
 def test_the_context_is_what_the_server_lists(facts: dict[str, Any]) -> None:
     server = Stranger(small("never asked for too much"), **{"tiny-coder": facts})
 
@@ -432,27 +390,8 @@ def test_a_prompt_of_characters_beyond_ascii_has_more_tokens() -> None:
 
 # What is asked
 
-NOT_ASKED: dict[str, dict[str, Any]] = {
-    "nomic-embed-text": {},
-    "text-embedding-3-small": {},
-    "BAAI/bge-m3": {},
-    "intfloat/e5-large": {},
-    "thenlper/gte-base": {},
-    "mxbai-embed-large:latest": {},
-    "all-minilm:22m": {},
-    "snowflake-arctic-embed": {},
-    "Qwen/Qwen3-Embedding-0.6B": {},
-    "bge-reranker-v2-m3": {},
-    "whisper-large-v3": {},
-    "tts-1": {},
-    "dall-e-3": {},
-    "mine": {"type": "embeddings"},
-    "yours": {"type": "rerank"},
-    "theirs": {"capabilities": ["embedding"]},
-}
 
-
-@pytest.mark.parametrize(("name", "facts"), NOT_ASKED.items(), ids=NOT_ASKED)
+@data_cases()
 def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any]) -> None:
     async def scene(engine: RemoteEngine) -> None:
         await engine.ask(completion(), "c").future
@@ -468,30 +407,7 @@ def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any
     with_engine(Stranger(lambda path, body: WHOLE, **{name: facts}), alone)
 
 
-FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
-    "the root of an alias": ("mine", {"root": "Qwen/Qwen2.5-Coder-7B"}, "<|fim_prefix|>"),
-    "the path of an alias": ("mine", {"root": "/srv/models/codestral-22b"}, "[SUFFIX]"),
-    "the root before the name": (
-        "qwen2.5-coder",
-        {"root": "bigcode/starcoder2-3b"},
-        "<fim_prefix>",
-    ),
-    "the parent of an adapter": (
-        "team",
-        {"parent": "ibm-granite/granite-3.3-8b-base"},
-        "<fim_prefix>",
-    ),
-    "an id of the hub": ("x/y", {"hugging_face_id": "JetBrains/Mellum-4b-base"}, "<fim_suffix>"),
-    "an architecture": ("mine", {"arch": "starcoder2"}, "<fim_prefix>"),
-    "an architecture in details": ("mine", {"details": {"family": "qwen3"}}, "<|fim_prefix|>"),
-    "a root that says nothing": ("qwen2.5-coder", {"root": "/models/7b"}, "<|fim_prefix|>"),
-    "a name before an architecture": ("codeqwen-7b", {"arch": "qwen2"}, "<fim_prefix>"),
-    "a name alone": ("granite4:3b", {}, "<|fim_prefix|>"),
-    "nothing": ("mine", {"arch": "llama"}, "def add"),
-}
-
-
-@pytest.mark.parametrize(("name", "facts", "begins"), FAMILIES.values(), ids=FAMILIES)
+@data_cases()
 def test_the_family_is_what_the_server_says(name: str, facts: dict[str, Any], begins: str) -> None:
     def answer(path: str, body: Any) -> Any:
         refused = {"error": {"message": "suffix is not currently supported"}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from text_cases import cases_of, data_cases
+from text_cases import cases_of, data_beside, data_cases
 
 from lsp_server.tasks.apply.edit_text import apply_text, apply_update, parse_update, updates_of
 from lsp_server.tasks.apply.file_text import lines_of
@@ -14,50 +14,10 @@ from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, app
 
 FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
 NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
-DIFF = """\
---- a/till.py
-+++ b/till.py
-@@ -1,3 +1,3 @@
- a = 1
--b = 2
-+b = 7
- c = 3
-@@ -5,3 +5,3 @@
-
- def total(prices):
--    return sum(prices)
-+    return sum(prices, 0)
-"""
-PATCH = """\
-*** Begin Patch
-*** Update File: till.py
-@@
- a = 1
--b = 2
-+b = 7
-@@ def total(prices):
--    return sum(prices)
-+    return sum(prices, 0)
-*** End Patch
-"""
-BLOCKS = """\
-till.py
-```python
-<<<<<<< SEARCH
-b = 2
-=======
-b = 7
->>>>>>> REPLACE
-```
-
-<<<<<<< SEARCH
-def total(prices):
-    return sum(prices)
-=======
-def total(prices):
-    return sum(prices, 0)
->>>>>>> REPLACE
-"""
+DATA = data_beside(__file__)
+DIFF = DATA["DIFF"]
+PATCH = DATA["PATCH"]
+BLOCKS = DATA["BLOCKS"]
 
 
 @pytest.mark.parametrize("text", [DIFF, PATCH, BLOCKS, DIFF.replace("\n", "\r\n")])
@@ -117,25 +77,7 @@ def test_a_replacement_that_is_made_again_changes_nothing() -> None:
     assert replaced(once, old, new) == once
 
 
-SEVERAL = """\
-diff --git a/src/a.py b/src/a.py
-index 1234567..89abcde 100644
---- a/src/a.py
-+++ b/src/a.py
-@@ -1,2 +1,2 @@
--a = 1
-+a = 2
- b = 1
-diff --git a/src/b.py b/src/b.py
-old mode 100644
-new mode 100755
-index 1234567..89abcde
---- a/src/b.py
-+++ b/src/b.py
-@@ -1 +1 @@
--c = 1
-+c = 2
-"""
+SEVERAL = DATA["SEVERAL"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])

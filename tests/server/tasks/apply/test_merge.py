@@ -3,39 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from text_cases import data_beside
 
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 
-FILE = """\
-import os
-
-
-class Till:
-    def total(self, prices):
-        result = 0
-        for price in prices:
-            result += price
-        return result
-
-    def mean(self, prices):
-        if not prices:
-            return 0
-        return self.total(prices) / len(prices)
-
-
-def worst(prices):
-    return max(prices)
-"""
-SNIPPET = """\
-class Till:
-    # ... existing code ...
-    def mean(self, prices):
-        if not prices:
-            return None
-        return self.total(prices) / len(prices)
-# ... existing code ...
-"""
+DATA = data_beside(__file__)
+FILE = DATA["FILE"]
+SNIPPET = DATA["SNIPPET"]
 MERGED = FILE.replace("return 0\n", "return None\n")
 
 
@@ -97,28 +72,7 @@ def test_a_reading_that_loses_many_lines_has_to_be_far_ahead() -> None:
         apply_snippet(file, snippet, "python")
 
 
-OPTIONS = """\
-@app.option(
-    "--one",
-    flag=True,
-)
-@app.option(
-    "--two",
-    flag=True,
-)
-def run(one, two):
-    return one or two
-
-
-def stop():
-    for each in running():
-        each.close()
-        each.wait()
-        each.forget()
-        each.log("closed")
-        each.log("gone")
-    return None
-"""
+OPTIONS = DATA["OPTIONS"]
 
 
 def test_a_block_beside_one_like_it_and_the_header_of_a_block_are_not_deleted_unseen() -> None:

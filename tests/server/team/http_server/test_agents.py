@@ -15,20 +15,14 @@ from engine_stand_in import EngineStandIn
 from openai import OpenAI
 from openai.types.responses import Response
 from served import CLIENT, KEY, Served, events_of
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys
 from lsp_server.team.http_server.tool_calls import calls_in
 
-EDIT = {
-    "name": "edit",
-    "description": "Change a file.",
-    "parameters": {
-        "type": "object",
-        "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
-    },
-}
+DATA = data_beside(__file__)
+EDIT = DATA["EDIT"]
 TOOLS = [{"type": "function", "function": EDIT}]
 ARGUMENTS = {"path": "a.py", "line": 3}
 HERMES = f'<tool_call>\n{{"name": "edit", "arguments": {json.dumps(ARGUMENTS)}}}\n</tool_call>'

@@ -183,31 +183,7 @@ def test_another_model_is_not_asked(tmp_path: Path) -> None:
     assert (answer.status_code, jobs) == (422, [])
 
 
-REPLACED = (
-    (
-        {"old_string": "b = 2\nd = 4", "new_string": "b = 3\nd = 4"},
-        TWICE.replace("b = 2", "b = 3", 1),
-    ),
-    (
-        {"old_string": "a = 1", "new_string": "a = 9", "replace_all": True},
-        TWICE.replace("a = 1", "a = 9"),
-    ),
-    ({"old_string": "a = 1", "new_string": "a = 9"}, None),
-    (
-        {
-            "edits": [
-                {"old_string": "d = 4", "new_string": "d = 5\ne = 6"},
-                {"oldText": "d = 5", "newText": "d = 7", "replaceAll": True},
-            ]
-        },
-        TWICE.replace("d = 4", "d = 7\ne = 6"),
-    ),
-    ({"edits": [{"oldText": "d = 4", "newText": ""}, {"oldText": "q", "newText": ""}]}, None),
-    ({"old_string": "b = 7", "new_string": "b = 8"}, None),
-)
-
-
-@pytest.mark.parametrize(("fields", "merged"), REPLACED)
+@data_cases()
 def test_an_old_text_and_a_new_one_are_fields(
     tmp_path: Path, fields: dict[str, Any], merged: str | None
 ) -> None:

@@ -3,35 +3,13 @@
 from __future__ import annotations
 
 from served import Served, events_of, stream
+from text_cases import data_beside
 
 PREFIX = "def area(width, height):\n"
 SUFFIX = "\n\n\nprint(area(2, 3))\n"
 
-LLAMA_VIM = {
-    "id_slot": 0,
-    "input_prefix": PREFIX,
-    "input_suffix": SUFFIX,
-    "input_extra": [
-        {"text": "def volume(a, b, c):\n    return a * b * c\n", "time": 1, "filename": "b.py"}
-    ],
-    "prompt": "    return ",
-    "n_predict": 32,
-    "stop": [],
-    "n_indent": 4,
-    "top_k": 40,
-    "top_p": 0.90,
-    "stream": False,
-    "samplers": ["top_k", "top_p", "infill"],
-    "cache_prompt": True,
-    "t_max_prompt_ms": 500,
-    "t_max_predict_ms": 1000,
-    "response_fields": [
-        *("content", "timings/prompt_n", "timings/prompt_ms", "timings/prompt_per_token_ms"),
-        *("timings/prompt_per_second", "timings/predicted_n", "timings/predicted_ms"),
-        *("timings/predicted_per_token_ms", "timings/predicted_per_second"),
-        *("truncated", "tokens_cached"),
-    ],
-}
+DATA = data_beside(__file__)
+LLAMA_VIM = DATA["LLAMA_VIM"]
 
 
 def test_llama_vim(server: Served) -> None:

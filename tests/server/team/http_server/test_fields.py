@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 from served import CLIENT, KEY, Served
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from accel.verification.sampling import Sampling
 from lsp_server.engine.service import EngineService
@@ -284,25 +284,8 @@ def test_a_prompt_that_is_too_long_has_openais_code(server: Served, stream: bool
 # Fields that change what is written
 
 
-OBEYED: list[dict[str, Any]] = [
-    {"repeat_penalty": 1.5},
-    {"repeat_penalty": 1.3, "repeat_last_n": 8},
-    {"repeat_penalty": 1.3, "repeat_last_n": -1},
-    {"repetition_penalty": 1.5},
-    {"repetition_penalty": 1.2, "temperature": 0.9, "seed": 5},
-    {"presence_penalty": 2.0},
-    {"frequency_penalty": 1.5},
-    {"frequency_penalty": -1.0},
-    {"presence_penalty": 1.5, "repeat_last_n": 32},
-    {"presence_penalty": 0.5, "frequency_penalty": 0.5, "repetition_penalty": 1.2},
-    {"logit_bias": {"40": 8, "41": -100}},
-    {"logit_bias": [[40, 8.0], [41, False], [" return", -5]]},
-    {"logit_bias": {" file": 6, "\n": -100}, "temperature": 0.7, "seed": 2},
-    {"ignore_eos": True, "max_tokens": 60},
-    {"stop_token_ids": [32, 40, 41, 42, 43, 44, 45]},
-    {"min_p": 0.3, "temperature": 1.2, "seed": 11},
-    {"n_indent": 12},
-]
+DATA = data_beside(__file__)
+OBEYED: list[dict[str, Any]] = DATA["OBEYED"]
 
 
 SAMPLING_FIELDS = {item.name for item in dataclasses.fields(Sampling)} - {"logit_bias"}
@@ -392,62 +375,7 @@ def test_samplers_that_are_left_out_do_not_count(server: Served) -> None:
     assert text_of(server, **limited, samplers=named) == text_of(server, **limited)
 
 
-REFUSED: list[tuple[str, Any]] = [
-    ("response_format", {"type": "regex"}),
-    ("response_format", {"type": "json_schema", "json_schema": {"schema": 5}}),
-    ("grammar", "root ::= [0-9]+"),
-    ("guided_json", {"type": "object"}),
-    ("guided_regex", "[0-9]+"),
-    ("guided_choice", ["a", "b"]),
-    ("guided_grammar", "root ::= x"),
-    ("guided_new_thing", 1),
-    ("structured_outputs", {"regex": "[0-9]+"}),
-    ("structural_tag", "{}"),
-    ("regex", "[0-9]+"),
-    ("ebnf", "root ::= x"),
-    ("mirostat", 1),
-    ("mirostat", 2),
-    ("mirostat_mode", 2),
-    ("typical_p", 0.5),
-    ("typ_p", 0.9),
-    ("tfs_z", 0.9),
-    ("top_a", 0.2),
-    ("top_n_sigma", 1.5),
-    ("dynatemp_range", 0.5),
-    ("dry_multiplier", 0.8),
-    ("xtc_probability", 0.5),
-    ("min_tokens", 5),
-    ("min_keep", 3),
-    ("bad_words", ["a"]),
-    ("allowed_token_ids", [1, 2]),
-    ("logits_processors", ["x"]),
-    ("custom_logit_processor", "x"),
-    ("use_beam_search", True),
-    ("num_beams", 4),
-    ("length_penalty", 0.5),
-    ("encoder_repetition_penalty", 1.2),
-    ("no_repeat_ngram_size", 3),
-    ("guidance_scale", 2),
-    ("n", 0),
-    ("echo", True),
-    ("stop_sequences", ["a"]),
-    ("include_stop_str_in_output", True),
-    ("max_new_tokens", 5),
-    ("lora", [{"id": 0, "scale": 1.0}]),
-    ("tool_choice", "any"),
-    ("tool_choice", {"type": "function", "function": {"name": "f"}}),
-    ("functions", [{"name": "f"}]),
-    ("modalities", ["text", "audio"]),
-    ("audio", {"voice": "x"}),
-    ("continue_final_message", True),
-    ("some_new_penalty", 1.2),
-    ("do_sample", True),
-    ("options", {"temperature": 1}),
-    ("format", "json"),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), REFUSED)
+@data_cases()
 def test_what_cannot_be_done_is_refused_by_name(server: Served, name: str, value: Any) -> None:
     for path, asked in (
         ("/v1/completions", {"prompt": "x", "max_tokens": 1}),
@@ -460,25 +388,7 @@ def test_what_cannot_be_done_is_refused_by_name(server: Served, name: str, value
             assert name in answer.json()["error"]["message"]
 
 
-HARMLESS: list[tuple[str, Any]] = [
-    *(("user", "ann"), ("metadata", {"a": "b"}), ("store", True), ("service_tier", "auto")),
-    *(("stream_options", {"include_usage": True}), ("prompt_cache_key", "x"), ("model", "any")),
-    *(("reasoning_effort", "high"), ("chat_template_kwargs", {"enable_thinking": True})),
-    *(("verbosity", "low"), ("reasoning", {"effort": "low"}), ("think", True), ("seed", None)),
-    *(("safety_identifier", "x"), ("parallel_tool_calls", True), ("tool_choice", "auto")),
-    *(("response_format", {"type": "text"}), ("modalities", ["text"]), ("n", 1), ("tools", [])),
-    *(("cache_prompt", True), ("id_slot", -1), ("n_keep", 0), ("timings_per_token", False)),
-    *(("mirostat", 0), ("mirostat_tau", 5.0), ("mirostat_eta", 0.1), ("typical_p", 1.0)),
-    *(("dry_multiplier", 0.0), ("dry_base", 1.75), ("dry_allowed_length", 2), ("tfs_z", 1.0)),
-    *(("dry_sequence_breakers", ["\n"]), ("xtc_probability", 0.0), ("xtc_threshold", 0.1)),
-    *(("dynatemp_range", 0.0), ("dynatemp_exponent", 1.0), ("min_keep", 0), ("grammar", "")),
-    *(("json_schema", None), ("guided_json", None), ("guided_decoding_backend", "auto")),
-    *(("min_tokens", 0), ("use_beam_search", False), ("length_penalty", 1.0), ("lora", [])),
-    *(("skip_special_tokens", True), ("spaces_between_special_tokens", True)),
-    *(("logit_bias", None), ("ignore_eos", False), ("repeat_last_n", 64), ("priority", 0)),
-    *(("return_token_ids", False), ("unheard_of", {"deep": [1, 2]}), ("request_id", "7")),
-    *(("samplers", ["top_k", "top_p", "infill"]), ("functions", []), ("function_call", "none")),
-]
+HARMLESS: list[tuple[str, Any]] = DATA["HARMLESS"]
 
 
 def test_every_field_that_changes_nothing_passes(server: Served) -> None:

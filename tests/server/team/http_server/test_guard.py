@@ -21,30 +21,13 @@ from served import (
     wait_until_free,
 )
 from starlette.types import Receive, Scope, Send
-from text_cases import data_cases
+from text_cases import data_beside, data_cases
 
 from lsp_server.editor.remote.connection import KEEPALIVE_S
 from lsp_server.team.http_server.serving import Listening
 
-ROUTES = [
-    ("GET", "/v1/models"),
-    ("POST", "/v1/completions"),
-    ("POST", "/v1/chat/completions"),
-    ("POST", "/infill"),
-    ("GET", "/redraft/v1/model"),
-    ("POST", "/redraft/v1/complete"),
-    ("POST", "/redraft/v1/edit"),
-    ("POST", "/redraft/v1/prefill"),
-    ("POST", "/redraft/v1/accepted"),
-    ("GET", "/redraft/v1/repositories"),
-    ("GET", "/metrics"),
-    ("GET", "/"),
-    ("DELETE", "/v1/models"),
-    ("OPTIONS", "/v1/completions"),
-    ("GET", "/../../etc/passwd"),
-    ("GET", "/health/x"),
-    ("GET", "//health"),
-]
+DATA = data_beside(__file__)
+ROUTES = DATA["ROUTES"]
 
 
 def test_health_needs_no_key_and_tells_nothing(server: Served) -> None:
@@ -123,23 +106,7 @@ def test_a_key_that_asks_too_much_is_told_when_to_come_again(server: Served) -> 
     assert CLIENT.get(f"{server.url}/v1/models", headers=headers).status_code == 200
 
 
-SEEDS: list[dict[str, Any]] = [
-    {"prompt": "x = ", "max_tokens": 2, "temperature": 0.5, "seed": 1, "stop": ["\n"]},
-    {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 2, "stream": True},
-    {"input_prefix": "def f(", "input_suffix": "):\n", "n_predict": 2, "prompt": "a"},
-    {"protocol": 1, "job": {"path": "a.py", "prefix": "x", "suffix": "", "max_tokens": 2}},
-    {
-        "protocol": 1,
-        "operation": "edit",
-        "job": {
-            "path": "a.py",
-            "instruction": "rename x to y",
-            "selection": "x = 1\n",
-            "max_tokens": 9,
-        },
-    },
-    {"protocol": 1, "taken": {"path": "a.py", "before": "x", "text": " = 1"}},
-]
+SEEDS: list[dict[str, Any]] = DATA["SEEDS"]
 LENGTHS = {"max_tokens", "n_predict"}
 """They stay: long answers would take the test's time."""
 POSTS = [path for method, path in ROUTES if method == "POST"]

@@ -9,7 +9,6 @@ from lsp_server.shared.contract.jobs import CompletionJob, EditJob
 
 ROOT = Path(__file__).resolve().parents[4] / "lsp_server"
 SELECTED_LINES = 6
-INSTRUCTIONS = ("add type hints", "rename the first argument to value", "add comments")
 
 
 def texts() -> dict[str, str]:
