@@ -27,19 +27,7 @@ def test_the_code_of_an_answer(answer: str) -> None:
         assert edited(OLD, text, ASKED) == NEW
 
 
-REFUSED = {
-    "diff misfit": "```diff\n@@ -1,2 +1,2 @@\n-    reslt = 0\n+    whole = 0\n```",
-    "think open": "<think>\nFirst\n```python\nx\n```\n",
-    "refusal": "I'm sorry, I cannot total prices.",
-    "empty": "",
-    "a diff for two places": fenced("@@ @@\n-a\n+b\n", "diff"),
-    "only an example": "Use it so:\n```sh\nls\n```",
-    "two parts": fenced(NEW[:39]) + "\nand\n" + fenced(NEW[39:]),
-    "thinking without end in channels": "<|channel|>analysis<|message|>We need to",
-}
-
-
-@pytest.mark.parametrize("answer", REFUSED.values(), ids=REFUSED)
+@data_cases()
 def test_an_answer_that_is_not_clear_is_refused(answer: str) -> None:
     with pytest.raises(EditRefused):
         edited(OLD, answer, ASKED)
@@ -68,64 +56,7 @@ def test_a_diff_that_fits_nowhere_or_twice_is_refused(diff: str) -> None:
         edited("a\nb\na\nb\n", fenced(diff, "diff"), language="text")
 
 
-MARKDOWN = "Run:\n\n```sh\nls\n```\n\nEnd.\n"
-DOCUMENTS: dict[str, tuple[str, str, str, str]] = {
-    "a document that is a diff": (
-        "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+y\n",
-        fenced("--- a\n+++ b\n@@ -1 +1 @@\n-x\n+z\n", "diff"),
-        "--- a\n+++ b\n@@ -1 +1 @@\n-x\n+z\n",
-        "diff",
-    ),
-    "a list is no diff": ("- a\n- b\n", fenced("- a\n- c\n", "markdown"), "- a\n- c\n", "markdown"),
-    "a longer fence": (
-        MARKDOWN,
-        f"````markdown\n{MARKDOWN}````".replace("ls", "ls -l"),
-        MARKDOWN.replace("ls", "ls -l"),
-        "markdown",
-    ),
-    "the same fence": (
-        MARKDOWN,
-        f"```markdown\n{MARKDOWN}```".replace("ls", "ls -l"),
-        MARKDOWN.replace("ls", "ls -l"),
-        "markdown",
-    ),
-    "fences without words": (
-        MARKDOWN.replace("sh", ""),
-        f"````markdown\n{MARKDOWN}````\nDone.".replace("sh", "").replace("ls", "ls -l"),
-        MARKDOWN.replace("sh", "").replace("ls", "ls -l"),
-        "markdown",
-    ),
-    "a fence in a docstring": (
-        "def f():\n    pass\n",
-        fenced('def f():\n    """Do.\n\n    ```\n    f()\n    ```\n    """\n    pass\n'),
-        'def f():\n    """Do.\n\n    ```\n    f()\n    ```\n    """\n    pass\n',
-        "python",
-    ),
-    "code about thinking": (
-        "x = '<think>'\ny = '</think>'\n",
-        fenced("x = '<thinking>'\ny = '</think>'\n"),
-        "x = '<thinking>'\ny = '</think>'\n",
-        "python",
-    ),
-    "code about thinking behind thinking": (
-        "x = '<think>'\ny = '</think>'\n",
-        "<think>\nchange x\n</think>\n" + fenced("x = '<thinking>'\ny = '</think>'\n"),
-        "x = '<thinking>'\ny = '</think>'\n",
-        "python",
-    ),
-    "code about thinking behind begun thinking": (
-        "x = '<think>'\ny = '</think>'\n",
-        "change x of '<think>' and '</think>'\n</think>\n\n"
-        + fenced("x = '<thinking>'\ny = '</think>'\n"),
-        "x = '<thinking>'\ny = '</think>'\n",
-        "python",
-    ),
-    "one line in a sentence": ("x = 1\n", "It becomes `x = 2`.", "x = 2\n", "python"),
-    "a line that goes": ("a\nb\nc\n", fenced("a\nc\n"), "a\nc\n", "python"),
-}
-
-
-@pytest.mark.parametrize(("old", "answer", "new", "language"), DOCUMENTS.values(), ids=DOCUMENTS)
+@data_cases()
 def test_what_looks_like_a_mark_and_is_text(old: str, answer: str, new: str, language: str) -> None:
     assert edited(old, answer, language=language) == new
 

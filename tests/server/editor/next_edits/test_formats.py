@@ -29,131 +29,13 @@ def ring(outer, inner):
 def disc(radius):
     return math.pi * radius**2
 """
-BEFORE = TEXT.replace("def ring(outer", "def ring(radius")
-
-SWEEP_A = f"""\
-<|file_sep|>shapes.py.diff
-original:
-
-def ring(radius, inner):
-    return math.pi * (outer**2 - inner**2)
-updated:
-
-def ring(outer, inner):
-    return math.pi * (outer**2 - inner**2)
-<|file_sep|>original/shapes.py
-{BEFORE}<|file_sep|>current/shapes.py
-{TEXT}<|file_sep|>updated/shapes.py
-"""
-FINISHED = SWEEP_A.replace("<|file_sep|>", "<file_sep>").replace(BEFORE, TEXT)
-UNFINISHED = f"""\
-<file_sep>original/shapes.py
-{BEFORE}<file_sep>current/shapes.py
-{TEXT}<file_sep>updated/shapes.py
-"""
-SWEEP_B = f"""\
-<|file_sep|>shapes.py
-{TEXT}<|file_sep|>shapes.py:3:5
-original:
-
-def ring(radius, inner):
-    return math.pi * (outer**2 - inner**2)
-updated:
-
-def ring(outer, inner):
-    return math.pi * (outer**2 - inner**2)
-<|file_sep|>original/shapes.py:2:9
-
-
-def ring(radius, inner):
-    return math.pi * (outer**2 - inner**2)
-
-
-def disc(size):
-    return math.pi * size**2
-<|file_sep|>current/shapes.py:2:9
-
-
-def ring(outer,<|cursor|> inner):
-    return math.pi * (outer**2 - inner**2)
-
-
-def disc(size):
-    return math.pi * size**2
-<|file_sep|>updated/shapes.py:2:9
-
-
-"""
-HUNK = """\
-@@ -1,7 +1,7 @@
- import math
-.
-.
--def ring(radius, inner):
-+def ring(outer, inner):
-     return math.pi * (outer**2 - inner**2)
-.
-.
-""".replace(".\n", " \n")
-ZETA_1 = f"""\
-### Instruction:
-You are a code completion assistant and your task is to analyze user edits and then rewrite an \
-excerpt that the user provides, suggesting the appropriate edits within the excerpt, taking into \
-account the cursor location.
-
-### User Edits:
-
-User edited shapes.py:
-```diff
-{HUNK}```
-
-### User Excerpt:
-
-```shapes.py
-<|start_of_file|>
-<|editable_region_start|>
-{TEXT.replace("outer, inner", "outer,<|user_cursor_is_here|> inner")}<|editable_region_end|>
-```
-
-### Response:
-"""
-WINDOW_2 = TEXT.replace("outer, inner", "outer,<|user_cursor|> inner")
-ZETA_2 = f"""\
-<[fim-suffix]><[fim-prefix]><filename>edit_history
---- a/shapes.py
-+++ b/shapes.py
-{HUNK}
-<filename>shapes.py
-<<<<<<< CURRENT
-{WINDOW_2}=======
-<[fim-middle]>"""
-ZETA_2_1 = f"""\
-<[fim-suffix]><[fim-prefix]><filename>edit_history
---- a/shapes.py
-+++ b/shapes.py
-{HUNK}
-<filename>shapes.py
-<|marker_1|>{WINDOW_2}<|marker_2|>
-<[fim-middle]>"""
 
 
 def prompt_of(fmt: NextEditFormat, typing: bool = True) -> str:
     return "".join(text for text, _ in prompt_pieces(shown(fmt, typing=typing), fmt))
 
 
-@pytest.mark.parametrize(
-    ("name", "typing", "wanted"),
-    [
-        ("sweep-a", True, SWEEP_A),
-        ("sweep-a", False, SWEEP_A),
-        ("redraft", False, FINISHED),
-        ("redraft", True, UNFINISHED),
-        ("sweep-b", True, SWEEP_B),
-        ("zeta-1", True, ZETA_1),
-        ("zeta-2", True, ZETA_2),
-        ("zeta-2.1", True, ZETA_2_1),
-    ],
-)
+@data_cases()
 def test_prompts_are_exact(name: str, typing: bool, wanted: str) -> None:
     assert prompt_of(FORMATS[name], typing) == wanted
 

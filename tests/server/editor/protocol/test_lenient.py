@@ -16,9 +16,7 @@ from lsp_server.editor.server import RedraftServer
 
 URI = "file:///nowhere/a.py"
 START = {"line": 0, "character": 0}
-AT = {"textDocument": {"uri": URI}, "position": START}
 OPENED = {"uri": URI, "languageId": "python", "version": 1, "text": "abc\n"}
-RANGE = {"start": START, "end": {"line": 0, "character": 1}}
 CAPABILITIES = {
     "window": {"workDoneProgress": True},
     "textDocument": {
@@ -71,36 +69,7 @@ def initialize(**params: Any) -> tuple[str, Any]:
     return "initialize", {"processId": None, "rootUri": None, "capabilities": {}, **params}
 
 
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("textDocument/inlineCompletion", AT),
-        ("textDocument/inlineCompletion", {**AT, "context": None}),
-        ("textDocument/inlineCompletion", {**AT, "context": {}}),
-        ("textDocument/inlineCompletion", {**AT, "context": "automatic"}),
-        ("textDocument/inlineCompletion", {**AT, "context": {"triggerKind": "automatic"}}),
-        (
-            "textDocument/inlineCompletion",
-            {**AT, "context": {"triggerKind": 2, "selectedCompletionInfo": {"text": "a"}}},
-        ),
-        ("textDocument/inlineCompletion", {**AT, "position": {"line": 9, "character": 99}}),
-        ("textDocument/completion", {**AT, "context": {}}),
-        ("textDocument/completion", {**AT, "context": {"triggerKind": 9}}),
-        ("textDocument/codeAction", {"textDocument": {"uri": URI}, "range": RANGE}),
-        (
-            "textDocument/codeAction",
-            {"textDocument": {"uri": URI}, "range": RANGE, "context": {"triggerKind": 1}},
-        ),
-        (
-            "textDocument/codeAction",
-            {
-                "textDocument": {"uri": URI},
-                "range": RANGE,
-                "context": {"diagnostics": [{"range": RANGE}], "only": ["quickfix"]},
-            },
-        ),
-    ],
-)
+@data_cases()
 def test_requests_without_what_others_send_are_answered(method: str, params: Any) -> None:
     _, (_, answer) = answers(
         initialize(), ("textDocument/didOpen", {"textDocument": OPENED}), (method, params)
