@@ -26,7 +26,7 @@ class Call:
     priority: int
     future: asyncio.Future[Any]
     on_spans: OnSpans | None
-    cancel: Callable[[], None]
+    cancel: Callable[[], object]
     started: float = field(default_factory=time.monotonic)
     cancelled: float | None = None
     """When it was cancelled."""

@@ -114,11 +114,15 @@ class FunctionProcess:
                 await asyncio.sleep(self._child.back_off_s)
                 await self._child.start()
 
-    async def close(self) -> None:
-        """End the process."""
-        self._closed = True
+    async def end(self) -> None:
+        """End the process, and what it works on; the next call starts another."""
         self._stop_waiting()
         await self._child.close()
+
+    async def close(self) -> None:
+        """End the process for good."""
+        self._closed = True
+        await self.end()
 
     def _receive(self, frame: Frame) -> None:
         self._child.forgive()

@@ -13,10 +13,12 @@ import numpy as np
 from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.hunk_costs import LINE_OF, SHIFT, FileEnds, HunkPass
 from lsp_server.tasks.apply.line_costs import NEVER, WEAK, FileLines, LineCosts, line_costs
+from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.line_costs import Cells
 
+MOST_PLACES = 40_000
 MOST_STARTS = 8
 """So many starts of a hunk are looked at closely, the cheapest."""
 
@@ -78,6 +80,10 @@ class SnippetAligner:
     def _add(self, found: Iterable[tuple[tuple[Region, ...], int]]) -> None:
         for regions, cost in found:
             self._found.setdefault(regions, cost)
+            if len(self._found) * len(regions) > MOST_PLACES:
+                raise AmbiguousSnippet(
+                    f"the snippet fits more than {len(self._found):,} places; {MORE_CONTEXT}"
+                )
 
     def _by_end(self, number: int) -> Iterator[tuple[tuple[Region, ...], int]]:
         forward = self._forward

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import NamedTuple
 
 from lsp_server.tasks.apply import search_replace, unified_diff, v4a_patch
 from lsp_server.tasks.apply.file_text import lines_of
-from lsp_server.tasks.apply.merge import apply_snippet
+from lsp_server.tasks.apply.merge import apply_snippet, refuse_long
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.replacements import (
     FileUpdate,
@@ -82,23 +83,25 @@ def parse_update(
     form = format_of(text, original)
     is_markdown = (language or language_of_path(path)).startswith(("markdown", "mdx"))
     if form is None:
+        refuse_long(text)
         return tuple(
             FileUpdate(section.path, snippet=section.text)
             for section in sections(text, lines, is_markdown)
         )
     if form.is_fenced:
         text = "\n".join(section.text for section in sections(text, lines, is_markdown))
-    updates: dict[str, FileUpdate] = {}
+    updates: defaultdict[str, list[FileUpdate]] = defaultdict(list)
     for update in form.read(text):
-        before = updates.get(update.path)
-        if before is not None and {before.kind, update.kind} != {"update"}:
-            raise AmbiguousSnippet(f"{update.path} is changed twice; send one change of it")
-        replacements = (
-            (*before.replacements, *update.replacements) if before else update.replacements
-        )
-        made = tuple(_without_numbers(replacement, lines) for replacement in replacements)
-        updates[update.path] = FileUpdate(update.path, made, kind=update.kind)
-    return tuple(updates.values())
+        updates[update.path].append(update)
+    return tuple(_joined(path, of_file, lines) for path, of_file in updates.items())
+
+
+def _joined(path: str, updates: Sequence[FileUpdate], file: Sequence[str]) -> FileUpdate:
+    """Return the updates of one file as one."""
+    if len(updates) > 1 and {update.kind for update in updates} != {"update"}:
+        raise AmbiguousSnippet(f"{path} is changed twice; send one change of it")
+    made = [_without_numbers(each, file) for update in updates for each in update.replacements]
+    return FileUpdate(path, tuple(made), kind=updates[0].kind)
 
 
 def _without_numbers(replacement: LineReplacement, file: Sequence[str]) -> LineReplacement:
@@ -106,7 +109,7 @@ def _without_numbers(replacement: LineReplacement, file: Sequence[str]) -> LineR
     if old is replacement.old:
         return replacement
     new = without_numbers(replacement.new, file)
-    return LineReplacement(tuple(old), tuple(new), replacement.line, replacement.scopes)
+    return replace(replacement, old=tuple(old), new=tuple(new))
 
 
 def apply_text(original: str, text: str, language: str | None = None, path: str = "") -> Merge:

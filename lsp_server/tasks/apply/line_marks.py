@@ -4,9 +4,15 @@ comments such as ``# remove NAME`` (the published rules of Relace and aiXapply).
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name, definitions_of
+from lsp_server.tasks.apply.definitions import (
+    Definition,
+    assigned_name,
+    defined_name,
+    definitions_of,
+)
 from lsp_server.tasks.apply.place_holders import place_holder
 
 _COMMENT = re.compile(
@@ -22,8 +28,26 @@ _KINDS = re.compile(
     r"lines|code|block|section|variable|constant|element|rule|entry|def|here|from|entirely)\b",
     re.IGNORECASE,
 )
+_IMPORTS = re.compile(r"\s*(?:import|from|use|#include)\b")
+LONGEST_COMMENT = 400
 _ABOVE = re.compile(r"\s*(?:@|#\[|//|/\*|\*|#(?!include)|--)")
 """Lines above a definition that belong to it."""
+
+
+class NamedLines:
+    """The lines of a file by their texts and by the names that they are about."""
+
+    def __init__(self, file: Sequence[str]) -> None:
+        self.file = file
+        self.definitions: defaultdict[str, list[Definition]] = defaultdict(list)
+        self.texts, self.values, self.imports = (defaultdict[str, list[int]](list) for _ in "123")
+        for definition in definitions_of(file):
+            self.definitions[definition.path[-1]].append(definition)
+        for number, line in enumerate(file):
+            self.texts[line.strip().rstrip(";,")].append(number)
+            self.values["".join(assigned_name(line).split()[-1:])].append(number)
+            for word in set(re.findall(r"\w+", line) if _IMPORTS.match(line) else ()):
+                self.imports[word].append(number)
 
 
 def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[str], frozenset[int]]:
@@ -32,10 +56,12 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[st
     lines, gone = _without_signs(lines, file)
     own = {line.strip() for line in file}
     names = {defined_name(line) for line in lines}
+    named: NamedLines | None = None
     made: list[str] = []
     numbers: set[int] = set()
     for number, line in enumerate(lines):
-        comment = _COMMENT.match(line) if line.strip() not in own else None
+        is_comment = len(line) < LONGEST_COMMENT and line.strip() not in own
+        comment = _COMMENT.match(line) if is_comment else None
         removes = _REMOVES.match(comment["text"].strip()) if comment else None
         if removes is None:
             if number in gone:
@@ -43,7 +69,8 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[st
             made.append(line)
             continue
         what = removes["what"] if removes["what"] is not None else removes["name"]
-        removed = _removed(what, file, names, lines)
+        named = named or NamedLines(file)
+        removed = _removed(what, named, names, lines)
         if removed is None and _KINDS.sub("", what).strip():
             made.append(line)
         elif removed is not None:
@@ -53,31 +80,24 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[st
 
 
 def _removed(
-    what: str, file: Sequence[str], names: set[str], lines: Sequence[str]
+    what: str, named: NamedLines, names: set[str], lines: Sequence[str]
 ) -> Sequence[str] | None:
     """Return the lines of ``file`` that a comment names; None where it names none."""
-    text = what.strip(" `'\".;:")
-    same = [n for n, line in enumerate(file) if line.strip().rstrip(";,") == text.rstrip(";,")]
+    text, file = what.strip(" `'\".;:"), named.file
+    same = named.texts[text.rstrip(";,")]
     if text and len(same) == 1:
         return file[same[0] : same[0] + 1]
     words = [word for word in re.findall(r"[\w$]+", _KINDS.sub(" ", text)) if word not in names]
     if len(words) > 4:
         return None
     for word in words:
-        found = [each for each in definitions_of(file) if each.path[-1] == word]
-        if len(found) == 1:
-            start = found[0].start
+        definitions = named.definitions[word]
+        if len(definitions) == 1:
+            start = definitions[0].start
             while start and _ABOVE.match(file[start - 1]) and file[start - 1] not in lines:
                 start -= 1
-            return file[start : found[0].end]
-        given = [n for n, line in enumerate(file) if assigned_name(line).split()[-1:] == [word]]
-        imported = [
-            n
-            for n, line in enumerate(file)
-            if re.match(r"\s*(?:import|from|use|#include)\b", line)
-            and word in re.findall(r"\w+", line)
-        ]
-        for numbers in (given, imported):
+            return file[start : definitions[0].end]
+        for numbers in (named.values[word], named.imports[word]):
             if len(numbers) == 1:
                 return file[numbers[0] : numbers[0] + 1]
     return None

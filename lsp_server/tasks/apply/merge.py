@@ -34,10 +34,20 @@ if TYPE_CHECKING:
 
 MOST_CELLS, HUNK_LINES, MOST_HUNKS = 5_000_000, 4, 200
 """Pairs of lines of file and snippet that are compared; a hunk counts as some more lines."""
-LONGEST = 100_000
-"""Characters of a line that snippets are compared with."""
+LONGEST, LONGEST_SHOWN = 100_000, 10_000
+"""Characters of a line of the file, and of the snippet."""
 WHOLE_ENDS, WHOLE_SHARE = 3, 0.9
 """A snippet of a whole file has so many lines of both its ends, and that share of its lines."""
+
+
+def refuse_long(text: str, most: int = LONGEST_SHOWN, kind: str = "snippet") -> None:
+    """Raise AmbiguousSnippet where a line of ``text`` has more than ``most`` characters."""
+    for number, line in enumerate(text.split("\n"), start=1):
+        if len(line) > most:
+            raise AmbiguousSnippet(
+                f"line {number} of the {kind} is too long for a snippet; replace a text in it by "
+                "SEARCH and REPLACE"
+            )
 
 
 def apply_snippet(original: str, snippet: str, language: str | None = None) -> Merge:
@@ -59,11 +69,7 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         )
     if not parts.hunks:
         raise AmbiguousSnippet("the snippet holds no lines of code; send the lines that change")
-    if (long := next((n for n, line in enumerate(file.lines) if len(line) > LONGEST), -1)) >= 0:
-        raise AmbiguousSnippet(
-            f"line {long + 1} of the file is too long for a snippet; replace a text in it by "
-            "SEARCH and REPLACE"
-        )
+    refuse_long(original, LONGEST, "file")
     if (text := _as_whole_file(file, parts)) is not None:
         refuse_broken(original, text, language)
         return Merge(text, "unchanged" if text == original else "exact")

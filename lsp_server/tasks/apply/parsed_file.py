@@ -28,6 +28,8 @@ _CAUSES = (
     (re.compile(r"^[+-]\s|^@@|^\*\*\* "), "marks of a diff are no code"),
 )
 """Likely causes, by the line that does not parse."""
+LARGEST_PARSED = 1 << 20
+"""Characters of a file that is parsed. Of a larger one the brackets are counted."""
 _OPENS = (":", "(", "[", "{", ",", "\\")
 """A line that may have a deeper one below it ends so."""
 
@@ -43,7 +45,9 @@ class ParsedFile:
     @classmethod
     def of(cls, lines: Sequence[str], language: str | None) -> ParsedFile:
         """Parse a file, where there is a grammar."""
-        tree = SyntaxTree.of("\n".join([*lines, ""]), language) if language else None
+        text = "\n".join([*lines, ""])
+        is_parsed = language and len(text) <= LARGEST_PARSED
+        tree = SyntaxTree.of(text, language) if language and is_parsed else None
         return cls(lines, tree)
 
     def breaks(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
@@ -103,7 +107,8 @@ def _python_error(text: str) -> int | None:
 def refuse_broken(original: str, text: str, language: str | None) -> None:
     """Raise AmbiguousSnippet if ``original`` parses and ``text`` does not; where that cannot be
     told, if its brackets do not balance as they did."""
-    before = SyntaxTree.of(original, language) if language else None
+    is_parsed = language and len(text) <= LARGEST_PARSED
+    before = SyntaxTree.of(original, language) if language and is_parsed else None
     is_python = before is not None and before.grammar == "python"
     if before is None or before.has_errors:
         if is_python and _is_python(original) and not _is_python(text):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from lsp_server.tasks.apply.definitions import block_end
@@ -31,7 +31,7 @@ NEARLY = 0.7
 """The share of an old text's lines that a region has to have."""
 ALIKE = 0.75
 """So alike are other lines at the same offsets."""
-MOST_COMPARED = 4_000_000
+MOST_COMPARED, MOST_NEAREST = 4_000_000, 10_000
 """Pairs of lines that are compared for an old text that stands nowhere exactly."""
 LONGEST_LINE = 2_000
 _SIGNS = str.maketrans("‘’‚“”„–—−\u00a0", "'''\"\"\"--- ")
@@ -118,6 +118,10 @@ def apply_replacements(
         raise AmbiguousSnippet(
             "old and new text are the same, so nothing would change; send the new text"
         )
+    if len(replacements) * (original.count("\n") + 1) > MOST_COMPARED:
+        raise AmbiguousSnippet(
+            f"there are {len(replacements)} changes for a file of this size; send a part of them"
+        )
     text, progress = original, _Progress()
     for number, replacement in enumerate(replacements, start=1):
         if replacement.changes:
@@ -174,8 +178,15 @@ def spans_of(lines: Lines, old: Lines) -> list[Span]:
         for spelling in _SPELLINGS:
             old_texts = [spelling(line) for line in texts]
             file = [spelling(line) for line in lines]
-            size = len(old_texts)
-            starts = [n for n in range(len(file) - size + 1) if file[n] == old_texts[0]]
+            size, counts = len(old_texts), Counter(file)
+            rare = min(range(size), key=lambda n: counts[old_texts[n]])
+            if counts[old_texts[rare]] * size > MOST_COMPARED:
+                raise AmbiguousSnippet(
+                    f"the old text ({shown(old)}) stands all over the file; {MORE_CONTEXT}"
+                )
+            starts = [
+                n - rare for n, line in enumerate(file) if n >= rare and line == old_texts[rare]
+            ]
             if spans := [(n, n + size) for n in starts if file[n : n + size] == old_texts]:
                 return spans
     return _nearly(lines, old)
@@ -323,9 +334,14 @@ def _cause(lines: Lines, replacement: LineReplacement) -> tuple[str, str]:
         )
     if missing.lower().startswith(_PROSE) and missing.rstrip()[-1:] in ".:":
         return f"has a sentence that is no line of the file ({shown([missing])})", MORE_CONTEXT
-    nearest = difflib.get_close_matches(missing.strip(), [*texts][:MOST_COMPARED], 1, 0.6)
+    nearest = difflib.get_close_matches(missing.strip()[:LONGEST_LINE], _comparable(texts), 1, 0.6)
     like = f"; the nearest line is {shown(nearest)}" if nearest else ""
     return f"stands nowhere in the file: it has no line {shown([missing])}{like}", MORE_CONTEXT
+
+
+def _comparable(texts: Iterable[str]) -> list[str]:
+    """Return lines that one is compared with, not too many and none that is long."""
+    return [line for line in texts if len(line) <= LONGEST_LINE][:MOST_NEAREST]
 
 
 def _exactly(lines: Lines, old: Lines) -> list[Span]:

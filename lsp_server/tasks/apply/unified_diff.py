@@ -11,7 +11,7 @@ from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 
 MARKS = re.compile(
     r"^@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@|^--- .*\n\+\+\+ |^diff --git |"
-    r"^@@(?: .*)?\n(?:.*\n)*?[-+]",
+    r"^@@(?: .*)?\n(?:.*\n){0,60}?[-+]",
     re.MULTILINE,
 )
 """What tells a diff from other texts."""

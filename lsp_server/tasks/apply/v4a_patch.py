@@ -12,7 +12,7 @@ from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 from lsp_server.tasks.apply.unified_diff import hunk_of
 
-MARKS = re.compile(r"^\s*\*\*\* (?:Begin Patch|(?:Update|Add|Delete) File:)", re.MULTILINE)
+MARKS = re.compile(r"^[ \t]*\*\*\* (?:Begin Patch|(?:Update|Add|Delete) File:)", re.MULTILINE)
 _FILE = re.compile(r"\s*\*\*\* (?P<kind>Update|Add|Delete) File: *(?P<path>.+?)\s*$")
 _MOVE = re.compile(r"\s*\*\*\* Move to: *(?P<path>.+?)\s*$")
 _MARK = re.compile(r"\s*\*\*\* (?P<mark>Begin Patch|End Patch|End of File)\s*$")

@@ -19,6 +19,7 @@ _HEADING = re.compile(
 _BARE_HEADING = re.compile(rf"^(?P<path>{_PATH}):?$")
 _IN_INFO = re.compile(rf"(?:^|[\s:=\"'])(?P<path>{_PATH})")
 _NUMBERED = re.compile(r"^\s*(?P<number>\d+)(?:→|\t|[ \t]*\|[ \t]?|[ \t]*│[ \t]?)(?P<text>.*)$")
+LONGEST_HEADING = 400
 HOLDER = "# ... existing code ..."
 
 
@@ -31,7 +32,7 @@ class Section(NamedTuple):
 
 def heading_path(line: str) -> str:
     """Return the path that a line consists of; nothing where it says more or less."""
-    heading = _HEADING.match(line)
+    heading = _HEADING.match(line) if len(line) < LONGEST_HEADING else None
     return heading["path"] if heading else ""
 
 
@@ -43,7 +44,8 @@ def sections(text: str, file: Sequence[str], is_markdown: bool = False) -> list[
     fences = [] if is_markdown else _fences(lines, own)
     if is_markdown:
         fences = _whole_fence(lines)
-    outside = [n for n, line in enumerate(lines) if line.strip() and not _is_in(n, fences)]
+    fenced = {number for start, end in fences for number in range(start, end + 1)}
+    outside = [n for n, line in enumerate(lines) if line.strip() and n not in fenced]
     if fences and not any(_is_code(lines[n], own) for n in outside):
         return _joined(_fenced(lines, fences))
     return _joined(_headed(lines, own))
@@ -81,10 +83,6 @@ def _whole_fence(lines: Sequence[str]) -> list[tuple[int, int]]:
     return [(code[0], code[-1])] if is_around else []
 
 
-def _is_in(number: int, fences: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= number <= end for start, end in fences)
-
-
 def _is_code(line: str, own: set[str]) -> bool:
     """Return whether a line outside of fences belongs to the code."""
     return line.strip() in own or place_holder(line) or line[:1].isspace()
@@ -96,7 +94,7 @@ def _fenced(lines: Sequence[str], fences: Sequence[tuple[int, int]]) -> Iterator
         above = next((line for line in reversed(lines[last:start]) if line.strip()), "")
         mark = FENCE.match(lines[start])
         assert mark is not None
-        in_info = _IN_INFO.search(mark["info"])
+        in_info = _IN_INFO.search(mark["info"][:LONGEST_HEADING])
         path = heading_path(above) or (in_info["path"] if in_info else "")
         yield Section(path, "\n".join(lines[start + 1 : end]) + "\n")
         last = end + 1
@@ -108,7 +106,10 @@ def _headed(lines: Sequence[str], own: set[str]) -> Iterator[Section]:
     heads = [
         number
         for number, line in enumerate(lines)
-        if _BARE_HEADING.match(line) and line not in own and language_of_path(line.strip(": "))
+        if len(line) < LONGEST_HEADING
+        and _BARE_HEADING.match(line)
+        and line not in own
+        and language_of_path(line.strip(": "))
     ]
     if not heads or heads[0] != first or not any(map(str.strip, lines[first + 1 :])):
         yield Section("", "\n".join(lines))

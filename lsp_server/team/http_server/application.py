@@ -16,6 +16,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
 from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.team.http_server.apply import apply_routes
 from lsp_server.team.http_server.chat import chat_routes
 from lsp_server.team.http_server.editor_routes import editor_routes
@@ -50,7 +51,7 @@ def app(
     """Return the server around an engine, whose process it starts and ends. ``host_names``: by
     which names it may be called, besides numbers; None: by any. ``watch``: what runs beside the
     requests."""
-    limits = limits or RequestLimits()
+    limits, edits = limits or RequestLimits(), BoundedEdits()
 
     async def health(_request: Request) -> Response:
         ready = engine.status.state == "ready"
@@ -65,6 +66,7 @@ def app(
         finally:
             if watching is not None:
                 watching.cancel()
+            await edits.close()
             await engine.close()
 
     routes = [
@@ -82,6 +84,7 @@ def app(
     respond = partial(_error_response, ", ".join(_named(routes)))
     handlers: dict[Any, Any] = dict.fromkeys(answered, respond)
     inner = Starlette(routes=routes, exception_handlers=handlers, lifespan=lifespan)
+    inner.state.edits = edits
     guarded = Guard(inner, keys, UsageByKey(limits), host_names)
     return guarded if metrics is None else Metered(guarded, metrics)
 

@@ -17,22 +17,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, JobResult
 from lsp_server.shared.errors import EditRefused, RedraftError
+from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.edit_text import EditFields, apply_text
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.replacements import apply_replacements
 from lsp_server.team.http_server.bodies import read_json
-from lsp_server.team.http_server.errors import RequestRefused, invalid
+from lsp_server.team.http_server.errors import ClientLeft, RequestRefused, invalid
 from lsp_server.team.http_server.generation import data, owned
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.openai_completions import DONE
 from lsp_server.team.http_server.rate_limits import RequestLimits
-from lsp_server.team.http_server.streaming import EVENT_HEADERS, answered
+from lsp_server.team.http_server.streaming import EVENT_HEADERS, answered, cancelled_by_leaving
 from lsp_server.team.http_server.usage import usage
 
 PATHS = "/v1/apply", "/v1/code/apply"
@@ -59,12 +61,15 @@ class ApplyRequest(EditFields):
     max_tokens: Any = None
     stream_options: Any = None
 
-    def merged(self) -> Merge:
+    async def merged(self, edits: BoundedEdits) -> Merge:
         """Return the file as it becomes. Raises AmbiguousSnippet."""
-        language = self.language or None
-        if replacements := self.replacements():
-            return apply_replacements(self.initial_code, replacements, language)
-        return apply_text(self.initial_code, self.snippet, language)
+        code, language = self.initial_code, self.language or None
+        replacements = self.replacements()
+        texts = [self.snippet, *(change.old_string for change in self.edits)]
+        size = len(code) + sum(map(len, texts))
+        if replacements:
+            return await edits.merged(size, apply_replacements, code, replacements, language)
+        return await edits.merged(size, apply_text, code, self.snippet, language)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,13 @@ def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
 async def apply_for(engine: EngineInterface, edit: ApplyRequest, request: Request) -> Applied:
     """Put an edit into its file. Raises SnippetRefused, or as every request to the engine."""
     try:
-        merge = await asyncio.to_thread(edit.merged)
+        making = asyncio.ensure_future(edit.merged(request.app.state.edits))
+        call = Call(0, EDIT, making, None, making.cancel)
+        async with cancelled_by_leaving([call], request.receive) as leaving:
+            await asyncio.wait([making])
+            if leaving.done():
+                raise ClientLeft
+            merge = making.result()
     except AmbiguousSnippet as error:
         merge_by_model = ModelMerge(
             edit.initial_code, edit.snippet, error, edit.instruction, edit.language or None
