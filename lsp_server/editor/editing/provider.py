@@ -266,11 +266,6 @@ class EditProvider:
             raise EditRefused("the edit was stopped")
         return result
 
-    def _is_default(self) -> bool:
-        """Return True if the default model answers. It is small, and some of its answers do not
-        parse."""
-        return PurePath(self._engine().status.model).name == DEFAULT_FILE
-
     def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
         document, job = pending.request.document, pending.job
         language, instruction = document.language, job.instruction
@@ -281,7 +276,9 @@ class EditProvider:
             doubt = doubt_about_rename(pending.renamed, where)
         else:
             new_code = checked_text(job.selection, result, language, instruction, strict=False)
-            if self._is_default() or asks_for_rename(instruction, job.selection):
+            # It is small, and some of its answers do not parse.
+            is_default = PurePath(self._engine().status.model).name == DEFAULT_FILE
+            if is_default or asks_for_rename(instruction, job.selection):
                 refuse_unparsed(job.selection, new_code, language)
             doubt = doubt_about(job.selection, new_code, language, instruction, before)
         after = before[:base] + new_code + before[base + len(pending.selection) :]

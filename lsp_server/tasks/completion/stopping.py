@@ -169,7 +169,7 @@ def statement(prefix: str) -> StopRule:
                 last = number == len(written) - 1
                 if not _continues(line) and not (last and _may_continue(line)):
                     return len(text[:offset].rstrip())
-            depth += _opened(line)
+            depth += sum(line.count(opens) - line.count(closes) for opens, closes in _PAIRS)
             offset += len(line) + 1
         return None
 
@@ -179,6 +179,7 @@ def statement(prefix: str) -> StopRule:
 _OPENS_BLOCK = (":", "{", "(", "[")
 _CONTINUING = ("else", "elif", "except", "finally", "catch", "while", "then", "fi", "done", "end")
 _WORD = re.compile(r"\w+")
+_PAIRS = (("(", ")"), ("[", "]"), ("{", "}"))
 
 
 def _continues(line: str) -> bool:
@@ -190,12 +191,6 @@ def _may_continue(line: str) -> bool:
     """Return True if a line may yet become one that continues a statement."""
     stripped = line.strip()
     return any(word.startswith(stripped) for word in _CONTINUING)
-
-
-def _opened(line: str) -> int:
-    return sum(line.count(bracket) for bracket in "([{") - sum(
-        line.count(bracket) for bracket in ")]}"
-    )
 
 
 def _only_closes(line: str) -> bool:

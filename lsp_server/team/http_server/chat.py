@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
+from msgspec.structs import asdict
 from starlette.requests import Request
 from starlette.routing import BaseRoute
 
@@ -27,6 +29,11 @@ from lsp_server.team.http_server.tool_calls import call_grammar, function_of, sp
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}
 MOST_MESSAGES = 4096
+_SWITCHES = (
+    *("think", "thinking", "enable_thinking", "reasoning", "enabled", "type"),
+    *("reasoning_effort", "effort", "thinking_budget", "reasoning_budget", "budget_tokens"),
+)
+"""Of thinking, in bodies and in their objects: of OpenAI, Anthropic, GLM, OpenRouter, llama.cpp."""
 NO_TEMPLATE = "the model's chat template has no tools"
 NO_TOOLS = {"x-redraft-tools": f"left out: {NO_TEMPLATE}"}
 
@@ -96,30 +103,42 @@ class ChatFields(GenerationFields, kw_only=True):
     reasoning_effort: str = ""
     enable_thinking: bool | None = None
     think: bool | str | None = None
+    thinking: Any = None
+    reasoning: Any = None
+    thinking_budget: Any = None
+    reasoning_budget: Any = None
 
     def chat_job(self, engine: EngineInterface) -> GenerateJob:
         """Return the job of the request. Raises RequestRefused."""
         takes_tools = engine.status.takes_tools
         job, tools = self.job(DEFAULT_TOKENS), self._offered(takes_tools)
         grammar = job.grammar if self.tool_choice in ("none", "auto") else call_grammar(tools)
-        thinks = [
-            self.enable_thinking,
-            self.think,
-            self.chat_template_kwargs.get("enable_thinking"),
-        ]
         # In a chat 0 and 1 are truth values, as numbers of likeliest tokens go by another name.
         likeliest = self.likeliest or (0 if self.logprobs is True else None)
-        values = {"reasoning_effort": self.reasoning_effort} if self.reasoning_effort else {}
+        asked = self.reasoning if isinstance(self.reasoning, dict) else {}
+        effort = self.reasoning_effort or asked.get("effort")
+        values = {"reasoning_effort": effort} if effort and effort != "none" else {}
+        messages = [message.as_json(takes_tools) for message in self.messages]
         return replace(
             job,
-            messages=[message.as_json(takes_tools) for message in self.messages],
+            messages=messages,
             tools=tools,
             grammar=grammar,
             template_values={**values, **self.chat_template_kwargs},
             # What fits a grammar has no thoughts.
-            thinks=False not in thinks and self.reasoning_effort != "none" and not grammar,
+            thinks=self._thinks(messages) and not grammar,
             logprobs=likeliest,
         )
+
+    def _thinks(self, messages: list[dict[str, Any]]) -> bool:
+        """Return if nothing switches thinking off, neither a field, as one client or another has
+        them, nor the last word about it in ``messages``."""
+        bodies = (asdict(self), self.thinking, self.reasoning, self.chat_template_kwargs)
+        said = [body.get(name) for body in bodies if isinstance(body, dict) for name in _SWITCHES]
+        spoken = "\n".join(each["content"] for each in messages if each["role"] != "assistant")
+        words = re.findall(r"(?<!\S)/(?:no_)?think(?!\S)", spoken)
+        is_off = any(off in said for off in (False, "none", "disabled"))
+        return not is_off and words[-1:] != ["/no_think"]
 
     def _offered(self, takes_tools: bool) -> list[dict[str, Any]]:
         """Return the tools that the model may call, or has to call one of. Raises

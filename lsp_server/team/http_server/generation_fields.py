@@ -235,14 +235,10 @@ def batch_of(jobs: Sequence[GenerateJob], choices: int) -> list[GenerateJob]:
         raise invalid(f"n answers to each prompt are at most {MOST_JOBS}; send several requests")
     batch = secrets.token_hex(8) if len(jobs) * choices > 1 else ""
     return [
-        replace(job, sampling=_of_choice(job.sampling, choice), batch=batch)
+        replace(job, sampling=replace(job.sampling, seed=seed % (MOST_SEED + 1)), batch=batch)
         for job in jobs
-        for choice in range(choices)
+        for seed in range(job.sampling.seed, job.sampling.seed + choices)
     ]
-
-
-def _of_choice(sampling: Sampling, choice: int) -> Sampling:
-    return replace(sampling, seed=(sampling.seed + choice) % (MOST_SEED + 1))
 
 
 def fitting(schema: dict[str, Any]) -> str:

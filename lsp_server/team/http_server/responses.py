@@ -26,16 +26,12 @@ from lsp_server.team.http_server.streaming import event
 from lsp_server.team.http_server.tool_calls import ToolCall
 from lsp_server.team.http_server.usage import finish_reason, usage
 
-_SAME = ("temperature", "top_p", "tool_choice", "stop", "seed", "chat_template_kwargs")
+_SAME = ("temperature", "top_p", "tool_choice", "stop", "seed", "chat_template_kwargs", "reasoning")
 """Fields of chats that are called the same here."""
 
 
 class Text(msgspec.Struct):
     format: dict[str, Any] | None = None
-
-
-class Reasoning(msgspec.Struct):
-    effort: str | None = None
 
 
 class ResponseFields(msgspec.Struct, kw_only=True):
@@ -51,7 +47,7 @@ class ResponseFields(msgspec.Struct, kw_only=True):
     chat_template_kwargs: Any = None
     stream: Flag = False
     text: Text | None = None
-    reasoning: Reasoning | None = None
+    reasoning: Any = None
 
     def chat(self) -> dict[str, Any]:
         """Return the same request as a chat. Raises RequestRefused."""
@@ -62,7 +58,6 @@ class ResponseFields(msgspec.Struct, kw_only=True):
             "messages": system + _messages(self.input),
             "tools": [_tool(tool) for tool in self.tools if tool.get("type") == "function"],
             "max_tokens": self.max_output_tokens,
-            "reasoning_effort": self.reasoning.effort if self.reasoning else None,
             "response_format": {"json_schema": form, **form},
         }
 

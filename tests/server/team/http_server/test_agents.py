@@ -128,6 +128,7 @@ def test_thinking_is_switched_off(tmp_path: Path, fields: Any, thinks: bool) -> 
     body = {"messages": [ASKED], **fields}
     _, (job,) = asked_of("ok", "/v1/chat/completions", body, tmp_path)
     assert job.thinks is thinks
+    assert job.template_values.get("reasoning_effort") != "none"
 
 
 def test_tools_that_a_model_does_not_know_are_left_out(tmp_path: Path) -> None:
