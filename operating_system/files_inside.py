@@ -36,6 +36,13 @@ class _Place(NamedTuple):
         head, tail = os.path.split(self.name)
         return self._replace(name=os.path.join(head, f".{tail}.{secrets.token_hex(6)}.new"))
 
+    def exists(self) -> bool:
+        try:
+            os.stat(self.name, dir_fd=self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
     def open(self, flags: int, mode: int = 0o600) -> int:
         return os.open(self.name, flags | _OPEN, mode, dir_fd=self.folder)
 
@@ -44,10 +51,13 @@ class _Place(NamedTuple):
 
 
 @contextmanager
-def _place(root: Path, path: str) -> Iterator[_Place]:
-    """Open the folder of ``path``, with slashes, below ``root``. Raises OSError behind a link."""
+def _place(root: Path, path: str, makes: bool = False) -> Iterator[_Place]:
+    """Open the folder of ``path``, with slashes, below ``root``; ``makes`` it where there is none.
+    Raises OSError behind a link."""
     if not _HELD:
         target = root / path
+        if makes:
+            target.parent.mkdir(parents=True, exist_ok=True)
         if target.resolve() != target:
             raise OSError(f"{path} is behind a link")
         yield _Place(str(target), None)
@@ -56,6 +66,9 @@ def _place(root: Path, path: str) -> Iterator[_Place]:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for part in folders:
+            if makes:
+                with contextlib.suppress(FileExistsError):
+                    os.mkdir(part, dir_fd=folder)
             below = os.open(part, os.O_RDONLY | os.O_DIRECTORY | _OPEN, dir_fd=folder)
             os.close(folder)
             folder = below
@@ -71,10 +84,10 @@ def open_inside(root: Path, path: str) -> int:
 
 
 class FileInside(NamedTuple):
-    """A regular file as it was read."""
+    """A regular file as it was read; without a status it is to be made."""
 
     data: bytes
-    status: os.stat_result
+    status: os.stat_result | None
 
 
 def read_inside(root: Path, path: str, limit: int) -> FileInside:
@@ -104,7 +117,7 @@ class Replacement:
         """``expected``: the whole file as it was read. Raises OSError; nothing is left behind
         then."""
         self._path, self._known = path, expected
-        self._held = _place(root, path)
+        self._held = _place(root, path, makes=expected.status is None)
         self._place = self._held.__enter__()
         try:
             self._new = self._written(content)
@@ -114,15 +127,16 @@ class Replacement:
 
     def _written(self, content: bytes) -> _Place:
         """Return a file beside the old one, with its mode, whose content is on the disk."""
-        new = self._place.beside()
-        descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        new, status = self._place.beside(), self._known.status
+        mode = 0o600 if status else 0o666
+        descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)
                 file.flush()
                 os.fsync(descriptor)
-                if hasattr(os, "fchmod"):
-                    os.fchmod(descriptor, stat.S_IMODE(self._known.status.st_mode))
+                if status and hasattr(os, "fchmod"):
+                    os.fchmod(descriptor, stat.S_IMODE(status.st_mode))
         except BaseException:
             new.remove()
             raise
@@ -130,9 +144,14 @@ class Replacement:
 
     def check(self) -> None:
         """Raise FileChanged where the file is another one than was read, or OSError."""
-        now = _read(self._place, self._path, len(self._known.data) + 1)
         before = self._known.status
-        if now.data != self._known.data or now.status.st_ino != before.st_ino:
+        if before is None:
+            is_changed = self._place.exists()
+        else:
+            now = _read(self._place, self._path, len(self._known.data) + 1)
+            inode = now.status and now.status.st_ino
+            is_changed = now.data != self._known.data or inode != before.st_ino
+        if is_changed:
             raise FileChanged(f"{self._path} changed meanwhile")
 
     def commit(self) -> None:
@@ -140,7 +159,10 @@ class Replacement:
         replace_file(self._new.name, self._place.name, self._place.folder)
 
     def undo(self) -> None:
-        """The old content is the file's again, after ``commit``. Raises OSError."""
+        """The old content is the file's again, after ``commit``, or none. Raises OSError."""
+        if self._known.status is None:
+            self._place.remove()
+            return
         old = self._written(self._known.data)
         replace_file(old.name, self._place.name, self._place.folder)
 

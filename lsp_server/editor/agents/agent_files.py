@@ -12,7 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from copy import copy
 from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import islice
 from pathlib import Path
+
+from pygls.uris import to_fs_path
 
 from lsp_server.editor.daemon.address import make_private, private_folder
 from lsp_server.shared.errors import RedraftError
@@ -21,11 +25,14 @@ from lsp_server.text.documents.workspace_folders import DocumentLocation
 from operating_system.file_lock import LockFile
 from operating_system.file_systems import holds, path_below
 from operating_system.files_inside import FileInside, Replacement, read_inside
+from repo_index.files import FileRules
 from repo_index.secret_paths import secret_path
 from repo_index.secrets import secret_content
 
 MOST_BYTES = 4 << 20
 LOCK_WAIT_S = 10.0
+MOST_WALKED, MOST_NEAREST = 20_000, 3
+"""Files that are looked through for a name, and of those that are named."""
 _GIT = {".git", "git~1"}
 """The second is what Windows calls the first, too."""
 _MARK = "\ufeff"
@@ -75,7 +82,7 @@ class AgentFiles:
         narrowed._roots = None if roots is None else [root.resolve() for root in roots]
         return narrowed
 
-    def read(self, name: str) -> AgentFile:
+    def read(self, name: str, *, may_be_new: bool = False) -> AgentFile:
         """Return a file by its path: absolute, or in one of the folders. Raises FileRefused."""
         folder, path = self._found(name)
         if reason := self._reason(folder, path):
@@ -83,7 +90,9 @@ class AgentFiles:
         try:
             inside = read_inside(folder, path, MOST_BYTES + 1)
         except FileNotFoundError:
-            raise FileRefused(f"there is no file {path}; name one that exists") from None
+            if may_be_new:
+                return AgentFile(folder, path, FileInside(b"", None))
+            raise FileRefused(f"there is no file {path}; {self._nearest(folder, path)}") from None
         except OSError as error:
             why = f"{error.strerror or error}; links are not followed"
             raise FileRefused(f"{path} cannot be read ({why})") from None
@@ -91,13 +100,24 @@ class AgentFiles:
             raise FileRefused(f"{path} is not for agents ({reason}); edit it yourself")
         return AgentFile(folder, path, inside)
 
+    def _nearest(self, folder: Path, path: str) -> str:
+        """Return what to do about a path that does not exist: paths of files that are like it."""
+        walked = (walked for walked, _ in islice(FileRules(folder).walk(), MOST_WALKED))
+        files = [each for each in walked if self._is_allowed(folder, each)]
+        name = path.rpartition("/")[2]
+        same = [each for each in files if each.rpartition("/")[2] == name]
+        alike = same or get_close_matches(path, files, MOST_NEAREST, 0.7)
+        return f"there is {', '.join(alike[:MOST_NEAREST])}" if alike else "name one that exists"
+
     def _found(self, name: str) -> tuple[Path, str]:
         """Return the folder of a file and the path in it; the folder may be named by a link. Raises
         FileRefused."""
         if "\0" in name or not name.strip():
             raise FileRefused("the path is empty; name a file of the workspace")
         # An absolute path is the same below any folder.
-        paths = dict.fromkeys(os.path.normpath(folder / name) for folder in self.folders)
+        paths = dict.fromkeys(
+            os.path.normpath(folder / path) for path in _spellings(name) for folder in self.folders
+        )
         matches = [
             (folder, path)
             for absolute in paths
@@ -137,9 +157,16 @@ class AgentFiles:
         return self._ignored.reason(location, [])
 
 
+def _spellings(name: str) -> Iterator[str]:
+    """Yield the paths that a name may mean: that of a URI, and as diffs name files."""
+    yield (to_fs_path(name) or "") if name.startswith("file:") else name
+    if name.startswith(("a/", "b/")):
+        yield name[2:]
+
+
 def _reason_inside(inside: FileInside) -> str:
     """Return the reason why a file that was read is not for agents; empty if it is."""
-    if inside.status.st_nlink > 1:
+    if inside.status and inside.status.st_nlink > 1:
         return "it has hard links: another name may be outside of the folder"
     if len(inside.data) > MOST_BYTES:
         return f"larger than {MOST_BYTES >> 20} MB"

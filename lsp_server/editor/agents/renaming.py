@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import partial
 
@@ -12,6 +13,7 @@ from lsp_server.editor.next_edits.importers import importing_files, looks_into_o
 from lsp_server.editor.next_edits.renames import Rename, rename_at
 from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.shared.errors import EditRefused
+from lsp_server.text.documents.document import split_lines
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.syntax.resolved_names import ResolvedNames
@@ -31,6 +33,11 @@ def renamed(
     if names is None:
         raise EditRefused(f"no grammar is known for {file.path}; edit it by a snippet")
     start, end = offsets_of_lines(text, str(line), file.path)
+    word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
+    lines = [n for n, words in enumerate(split_lines(text), start=1) if word.search(words)]
+    if lines and line not in lines:
+        nearest = min(lines, key=lambda number: abs(number - line))
+        raise EditRefused(f"{old} is not a name in that line ({line}); give line {nearest}")
     rename = rename_at(names, start, end, old, new)
     changes = [(file, apply_hunks(text, _in_order(rename.edits())))]
     if not rename.is_global:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict, defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +20,7 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
-from lsp_server.tasks.apply.edit_text import EditFields, apply_update, updates_of
+from lsp_server.tasks.apply.edit_text import EditFields, apply_update, makes_file, updates_of
 from lsp_server.tasks.apply.replacements import FileUpdate
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
@@ -134,9 +134,12 @@ class AgentTools:
             ]
             changes = zip(read_files, (merge.text for merge in merges), strict=True)
             is_same = all(merge.how == "unchanged" for merge in merges)
-            return PlannedEdit(tuple(changes), "unchanged" if is_same else "exact")
+            made = [f"{file.path} is a new file" for file in read_files if not file.inside.status]
+            how = "unchanged" if is_same else "exact"
+            return PlannedEdit(tuple(changes), how, "; ".join(made))
 
-        return await self._edited(call, list(updates), files, plan)
+        new = {path for path, update in updates.items() if makes_file(update)}
+        return await self._edited(call, list(updates), files, plan, new)
 
     async def edit_file(self, call: EditFile, files: AgentFiles) -> dict[str, Any]:
         """Have the model rewrite lines, or put in a text. Raises RedraftError."""
@@ -194,16 +197,18 @@ class AgentTools:
         paths: Sequence[str],
         files: AgentFiles,
         plan: Callable[[Sequence[AgentFile]], Awaitable[PlannedEdit]],
+        new: Collection[str] = (),
     ) -> dict[str, Any]:
-        """Plan an edit, or take one that was previewed, and write it where that is asked for."""
-        read_files = [files.read(path) for path in paths]
+        """Plan an edit, or take one that was previewed, and write it where that is asked for.
+        ``new``: paths that need not exist."""
+        read_files = [files.read(path, may_be_new=path in new) for path in paths]
         if len({file.place for file in read_files}) < len(read_files):
             raise EditRefused(f"a file is named twice; {ONE_SNIPPET}")
         async with AsyncExitStack() as held:
             for file_place in sorted(str(file.place) for file in read_files):
                 await held.enter_async_context(self._locks[file_place])
             # An edit that was made meanwhile counts.
-            read_files = [files.read(path) for path in paths]
+            read_files = [files.read(path, may_be_new=path in new) for path in paths]
             for file in read_files:
                 await self._refuse_unsaved(file)
             edit = self._previewed(call.hash, read_files) if call.hash else await plan(read_files)

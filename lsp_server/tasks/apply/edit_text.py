@@ -19,6 +19,7 @@ from lsp_server.tasks.apply.replacements import (
     TextChange,
     apply_replacements,
 )
+from lsp_server.tasks.apply.snippet import read_snippet
 from lsp_server.tasks.apply.wrapping import sections, without_numbers
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.syntax.languages import language_of_path
@@ -155,6 +156,14 @@ def updates_of(text: str, path: str, original: str = "") -> dict[str, FileUpdate
 
 def _parts(path: str) -> tuple[str, ...]:
     return PurePath(path.replace("\\", "/")).parts
+
+
+def makes_file(update: FileUpdate) -> bool:
+    """Return whether an update can be all of a file that is not there."""
+    if update.replacements:
+        return not any(line.strip() for each in update.replacements for line in each.old)
+    parts = read_snippet(lines_of(update.snippet), ())
+    return bool(parts.hunks) and not parts.holders and not parts.partly
 
 
 def apply_update(original: str, update: FileUpdate, language: str | None = None) -> Merge:

@@ -81,7 +81,9 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
         )
     parts, spans, news = _imports_aside(parts, file.lines)
     if not any(line.strip() for line in file.lines) and not spans:
-        return Merge(file.joined([line for hunk in parts.hunks for line in hunk.lines]))
+        text = file.joined([line for hunk in parts.hunks for line in hunk.lines])
+        refuse_broken(original, text, language)
+        return Merge(text)
     if parts.hunks:
         best = chosen_reading(file.lines, parts, language)
         spans, news = [*spans, *best.spans], [*news, *best.news]

@@ -113,7 +113,7 @@ def refuse_broken(original: str, text: str, language: str | None) -> None:
     if before is None or before.has_errors:
         if is_python and _is_python(original) and not _is_python(text):
             raise AmbiguousSnippet(f"the file with the edit does not parse; {MORE_CONTEXT}")
-        if unbalanced(original, text, bool(language)):
+        if original.strip() and unbalanced(original, text, bool(language)):
             raise AmbiguousSnippet(f"the brackets of the file would not balance; {MORE_CONTEXT}")
         return
     after = SyntaxTree.parsed(text, before.grammar)

@@ -203,3 +203,59 @@ def test_what_another_process_writes_is_waited_for(
         replace_all([change])
     replace_all([change])
     assert contents(workspace)["shapes.py"] == "# shapes.py\n"
+
+
+def test_paths_of_diffs_and_uris_are_understood(workspace: Path) -> None:
+    planted(workspace / "a" / "own.py")
+    files = AgentFiles([workspace])
+    uri = (workspace / "shapes.py").as_uri()
+    for name in ("a/shapes.py", "b/shapes.py", uri, uri.replace("shapes", "%73hapes")):
+        assert files.read(name).path == "shapes.py"
+    assert files.read("a/own.py").path == "a/own.py"
+
+
+def test_a_file_that_is_not_there_is_told_by_those_that_are_like_it(workspace: Path) -> None:
+    planted(workspace / "sub" / "deep" / "tills.py")
+    planted(workspace / ".env", f"shape = '{SECRET}'\n")
+    files = AgentFiles([workspace])
+    for name, said in (
+        ("shape.py", r"there is no file shape\.py; there is shapes\.py$"),
+        ("tills.py", r"there is sub/deep/tills\.py$"),
+        ("src/deep/tills.py", r"there is sub/deep/tills\.py$"),
+        ("quite_different", "name one that exists"),
+    ):
+        with pytest.raises(FileRefused, match=said):
+            files.read(name)
+    with pytest.raises(FileRefused, match="name one that exists"):
+        files.narrowed([workspace / "sub" / "other"]).read("sub/other/shape.py")
+
+
+def test_a_new_file_is_made_with_its_folders_and_undone(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = AgentFiles([workspace])
+    new, old = files.read("x/y/new.py", may_be_new=True), files.read("shapes.py")
+    replaced = files_inside.replace_file
+
+    def failing(new: str, old: str, folder: int | None) -> None:
+        if old == "shapes.py":
+            raise OSError("no")
+        replaced(new, old, folder)
+
+    monkeypatch.setattr(files_inside, "replace_file", failing)
+    with pytest.raises(FileRefused):
+        replace_all([(new, "a = 1\n"), (old, "")])
+    assert not (workspace / "x" / "y" / "new.py").exists()
+    assert (workspace / "shapes.py").read_text()
+    monkeypatch.undo()
+    replace_all([(new, "a = 1\n")])
+    assert (workspace / "x" / "y" / "new.py").read_text() == "a = 1\n"
+    with pytest.raises(FileRefused, match="changed meanwhile"):
+        replace_all([(new, "b = 1\n")])
+    for name in ("../out.py", ".git/hooks/new", "id_rsa", ".env"):
+        with pytest.raises(FileRefused):
+            files.read(name, may_be_new=True)
+    linked(workspace / "link", outside(workspace))
+    with pytest.raises(FileRefused):
+        replace_all([(files.read("link/new.py", may_be_new=True), "a = 1\n")])
+    assert [file.name for file in outside(workspace).iterdir()] == ["o.py"]

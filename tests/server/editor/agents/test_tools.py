@@ -157,7 +157,7 @@ def test_two_files_are_both_written_or_none(agent: Agent, workspace: Path) -> No
     (workspace / "shapes.py").write_text(SHAPES)
     for refused in (
         FileEdit(path="uses.py", snippet="no such line\n"),
-        FileEdit(path="none.py", snippet="a\n"),
+        FileEdit(path="none.py", snippet="a\n# ...\n"),
     ):
         with pytest.raises(RedraftError):
             agent.run(agent.apply(others=[fits_not, refused]))
@@ -335,3 +335,48 @@ def test_what_a_file_says_is_data(agent: Agent, workspace: Path) -> None:
     assert asked["instruction"] == "loud"
     assert "withComment" not in asked
     assert (workspace / "shapes.py").read_text().startswith(text[:60])
+
+
+NEW = "def perimeter(a):\n    return 4 * a\n"
+NEW_FILE: dict[str, dict[str, Any]] = {
+    "a snippet that is whole": {"snippet": NEW},
+    "a fence": {"snippet": f"```python\n{NEW}```\n"},
+    "a patch": {
+        "snippet": "*** Begin Patch\n*** Add File: new/side.py\n"
+        + "".join(f"+{line}\n" for line in NEW.splitlines())
+        + "*** End Patch\n"
+    },
+    "a diff": {
+        "snippet": "--- /dev/null\n+++ b/new/side.py\n@@ -0,0 +1,2 @@\n"
+        + "".join(f"+{line}\n" for line in NEW.splitlines())
+    },
+    "an empty search": {"snippet": f"<<<<<<< SEARCH\n=======\n{NEW}>>>>>>> REPLACE\n"},
+    "no old text": {"old_string": "", "new_string": NEW},
+}
+
+
+@pytest.mark.parametrize("case", NEW_FILE)
+def test_a_path_that_does_not_exist_is_a_new_file(agent: Agent, workspace: Path, case: str) -> None:
+    given = {"path": "new/side.py", "snippet": "", **NEW_FILE[case]}
+    (preview,) = agent.run(agent.apply(**given, preview=True))
+    assert not (workspace / "new").exists()
+    (answer,) = agent.run(agent.apply(**given, hash=preview["hash"]))
+    assert answer["written"] is True
+    assert answer["note"] == "new/side.py is a new file"
+    assert (workspace / "new" / "side.py").read_text() == NEW
+
+
+@pytest.mark.parametrize(
+    ("snippet", "said"),
+    [
+        (f"# ... existing code ...\n{NEW}", "there is no file"),
+        ("<<<<<<< SEARCH\na = 1\n=======\na = 2\n>>>>>>> REPLACE\n", "there is no file"),
+        ("Here is the new file.\n", "does not parse at line 1"),
+    ],
+)
+def test_a_new_file_is_whole_and_parses(
+    agent: Agent, workspace: Path, snippet: str, said: str
+) -> None:
+    with pytest.raises(RedraftError, match=said):
+        agent.run(agent.apply(path="new/side.py", snippet=snippet))
+    assert not (workspace / "new").exists()
