@@ -64,9 +64,6 @@ class EngineClient:
         self.options = options
         self.failure: LoadFailure | None = None
         """Why there was no model at the last try."""
-        if not options.path and connect is None:
-            state = files_state(*options.models)
-            self.failure = LoadFailure(options.models, NO_MODEL, HOW_TO_CHOOSE, state)
         self.status = EngineStatus(model=options.path or "none", dtype=options.dtype)
         if not options.path and connect is None:
             missing = files_state(*options.models)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import shutil
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import TypeVar
+
+from lsp_server.text.syntax.python_tree import python_tree
 
 BAKERY = Path(__file__).parent / "bakery"
 """A small project that comes along and does not change: everybody sees the same."""
@@ -129,13 +130,9 @@ def _python_files(root: Path) -> list[Path]:
 
 
 def _functions(text: str) -> Iterator[ast.FunctionDef]:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return
-    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    tree = python_tree(text)
+    nodes = ast.walk(tree) if tree is not None else ()
+    yield from (node for node in nodes if isinstance(node, ast.FunctionDef))
 
 
 def _line_count(node: ast.stmt) -> int:

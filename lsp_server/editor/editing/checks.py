@@ -3,10 +3,8 @@ of what no longer parses or goes beyond the instruction."""
 
 from __future__ import annotations
 
-import ast
 import json
 import re
-import warnings
 
 from lsp_server.editor.editing.much_new_text import brings_much_new_text
 from lsp_server.editor.editing.scope_of_instruction import changes_more, lost_definitions
@@ -14,7 +12,9 @@ from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.indentation import first_indent
 from lsp_server.text.documents.document import with_line_feeds
+from lsp_server.text.syntax.brackets import code_brackets, unpaired
 from lsp_server.text.syntax.languages import grammar_of
+from lsp_server.text.syntax.python_tree import parsed_python
 from lsp_server.text.syntax.roles import MARKUP, PROSE
 from lsp_server.text.syntax.tree import SyntaxTree
 
@@ -75,35 +75,23 @@ def _as_parsed(text: str) -> str:
     return with_line_feeds(text).removeprefix("\ufeff")
 
 
-_BRACKETED = {
-    *("c", "cpp", "csharp", "dart", "go", "java", "javascript", "javascriptreact", "kotlin"),
-    *("objective-c", "rust", "scala", "swift", "typescript", "typescriptreact"),
-}
-_NO_CODE = re.compile(
-    r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`""", re.DOTALL
-)
-"""Comments and strings of languages with brackets around their blocks."""
-_PAIRS = {")": "(", "]": "[", "}": "{"}
-
-
 def new_problem(old: str, new: str, language: str) -> str:
     """Return why ``new`` does not parse although ``old`` does; empty otherwise, and for unknown
     languages.
 
-    In languages with brackets around blocks these are counted: an answer that ends too early leaves
-    one open. What else does not fit the grammar counts where the old text fits it.
+    Brackets are counted where those of the old text have partners: an answer that ends too early
+    leaves one open. What else does not fit the grammar counts where the old text fits it.
     """
     problem_of = {"python": _python_problem, "json": _json_problem}.get(language)
-    if language in _BRACKETED:
-        problem_of = _bracket_problem
-    if problem_of is not None and not problem_of(old) and (problem := problem_of(new)):
-        return problem
+    if problem_of is not None:
+        return "" if problem_of(old) else problem_of(new)
     grammar = grammar_of(language, "")
-    if problem_of in (_python_problem, _json_problem) or not grammar or grammar in PROSE | MARKUP:
+    if not grammar or grammar in PROSE | MARKUP:
         return ""
-    if SyntaxTree.parsed(old, grammar).has_errors:
-        return ""
-    line = SyntaxTree.parsed(new, grammar).first_error()
+    before, after = SyntaxTree.parsed(old, grammar), SyntaxTree.parsed(new, grammar)
+    if not _bracket_problem(before) and (problem := _bracket_problem(after)):
+        return problem
+    line = after.first_error() if not before.has_errors else None
     return "" if line is None else f"line {line + 1} does not fit the grammar"
 
 
@@ -116,15 +104,11 @@ def _python_problem(text: str) -> str:
     if re.match(r"\s*(?:elif|else|except|finally)\b", text):
         return ""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # Statements such as return may be outside of a function in a piece.
-            ast.parse(source)
+        # Statements such as return may be outside of a function in a piece.
+        parsed_python(source)
     except SyntaxError as error:
-        line = (error.lineno or 1) - indented
-        return f"line {line}: {error.msg}"
-    except (ValueError, RecursionError, MemoryError) as error:
-        return str(error) or type(error).__name__
+        line = f"line {error.lineno - indented}: " if error.lineno else ""
+        return f"{line}{error.msg}"
     return ""
 
 
@@ -136,11 +120,8 @@ def _json_problem(text: str) -> str:
     return ""
 
 
-def _bracket_problem(text: str) -> str:
-    still_open: list[str] = []
-    for mark in re.findall(r"[()\[\]{}]", _NO_CODE.sub(" ", text)):
-        if mark not in _PAIRS:
-            still_open.append(mark)
-        elif not still_open or still_open.pop() != _PAIRS[mark]:
-            return f"a {mark} closes nothing"
-    return f"a {still_open[-1]} is not closed" if still_open else ""
+def _bracket_problem(tree: SyntaxTree) -> str:
+    brackets = unpaired(bracket.sign for bracket in code_brackets(tree, tree.pieces()))
+    if brackets.closing:
+        return f"a {brackets.closing[0]} closes nothing"
+    return f"a {brackets.opening[-1]} is not closed" if brackets.opening else ""

@@ -3,11 +3,12 @@ text."""
 
 from __future__ import annotations
 
+import difflib
 import re
-from collections.abc import Iterator
 
 from lsp_server.text.line_diff import Opcode, opcodes
 from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _REST = re.compile(r"[^\r\n]*")
@@ -24,8 +25,7 @@ def minimal_hunks(old: str, new: str) -> list[TextEdit[int]]:
     and its combining marks."""
     hunks = []
     for start, end, text in _changed_lines(old, new):
-        head = _common_start(old[start:end], text)
-        right = _common_end(old[start + head : end], text[head:])
+        head, right = _common_ends(old[start:end], text)
         hunks.append(TextEdit(start + head, end - right, text[head : len(text) - right]))
     return [hunk for hunk in hunks if hunk.start != hunk.end or hunk.text]
 
@@ -44,8 +44,7 @@ def line_by_line(old: str, hunk: TextEdit[int]) -> list[TextEdit[int]]:
     edits: list[TextEdit[int]] = []
     offset = start
     for line, new in zip(before, after, strict=True):
-        head = _common_start(line, new)
-        right = _common_end(line[head:], new[head:])
+        head, right = _common_ends(line, new)
         if 2 * (head + right) < max(len(line), len(new)):
             return [hunk]
         if line != new:
@@ -68,7 +67,7 @@ def unified_diff(old: str, new: str, path: str) -> str:
     """Return a unified diff of two versions of a file."""
     before, after = _lines(old), _lines(new)
     marked: list[str] = []
-    for group in _grouped(opcodes(before, after)):
+    for group in _Grouped(before, after).get_grouped_opcodes(CONTEXT):
         if not marked:
             marked += [f"--- a/{path}\n", f"+++ b/{path}\n"]
         (_, first, _, new_first, _), (_, _, last, _, new_last) = group[0], group[-1]
@@ -82,24 +81,16 @@ def unified_diff(old: str, new: str, path: str) -> str:
     return "".join(marked)
 
 
-def _grouped(changes: list[Opcode]) -> Iterator[list[Opcode]]:
-    """Yield the stretches that a hunk of a diff shows together: changes, and the lines around each.
-    More equal lines between two changes part them."""
-    group: list[Opcode] = []
-    for number, (kind, start, end, new_start, new_end) in enumerate(changes):
-        if kind != "equal":
-            group.append((kind, start, end, new_start, new_end))
-            continue
-        after = min(end - start, CONTEXT) if group else 0
-        before = min(end - start, CONTEXT) if number < len(changes) - 1 else 0
-        if group and before and end - start <= 2 * CONTEXT:
-            group.append((kind, start, end, new_start, new_end))
-            continue
-        if group:
-            yield [*group, (kind, start, start + after, new_start, new_start + after)]
-        group = [(kind, end - before, end, new_end - before, new_end)] if before else []
-    if any(kind != "equal" for kind, *_ in group):
-        yield group
+class _Grouped(difflib.SequenceMatcher[str]):
+    """Changes with the lines around each, those together that a hunk of a diff shows."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__()
+        self._changes = opcodes(old, new)
+
+    def get_opcodes(self) -> list[Opcode]:
+        """Return the changes."""
+        return self._changes
 
 
 def _span(start: int, end: int) -> str:
@@ -122,7 +113,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
-    head = _common_start(old, new)
+    head, _ = _common_ends(old, new)
     head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
     if old[head - 1 : head + 1] == "\r\n" or new[head - 1 : head + 1] == "\r\n":
         head -= 1
@@ -138,30 +129,15 @@ def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
     ]
 
 
-def _common_start(first: str, second: str) -> int:
-    """Return the length of the common prefix, which ends between two whole characters of both."""
-    length, limit = 0, min(len(first), len(second))
-    step = limit
-    while step:
-        if first.startswith(second[length : length + step], length) and length + step <= limit:
-            length += step
-        else:
-            step //= 2
-    while length and not (_is_border(first, length) and _is_border(second, length)):
-        length -= 1
-    return length
-
-
-def _common_end(first: str, second: str) -> int:
-    """Return the length of the common suffix, which begins between two whole characters of both."""
-    length, limit = 0, min(len(first), len(second))
-    while length < limit and first[-1 - length] == second[-1 - length]:
-        length += 1
-    while length and not (
-        _is_border(first, len(first) - length) and _is_border(second, len(second) - length)
-    ):
-        length -= 1
-    return length
+def _common_ends(old: str, new: str) -> tuple[int, int]:
+    """Return the lengths of the common start, and of the common end of the rest; both lie between
+    whole characters of both."""
+    head, tail = common_ends(old, new)
+    while head and not (_is_border(old, head) and _is_border(new, head)):
+        head -= 1
+    while tail and not (_is_border(old, len(old) - tail) and _is_border(new, len(new) - tail)):
+        tail -= 1
+    return head, tail
 
 
 def _is_border(text: str, offset: int) -> bool:

@@ -6,10 +6,10 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
-import warnings
 from collections.abc import Callable
 
 from lsp_server.text.syntax.outline import defined_names
+from lsp_server.text.syntax.python_tree import python_tree
 from lsp_server.text.syntax.tree import SyntaxTree
 
 _ABOUT = re.compile(
@@ -36,7 +36,7 @@ def changes_more(instruction: str, old: str, new: str, language: str) -> bool:
         return False
     if language != "python":
         return subject.lastgroup == "comment" and _code(old, language) != _code(new, language)
-    before, after = _tree(old), _tree(new)
+    before, after = (python_tree(textwrap.dedent(text)) for text in (old, new))
     if before is None or after is None:
         return False
     forget = _FORGET[subject.lastgroup or ""]
@@ -60,15 +60,6 @@ def _code(text: str, language: str) -> list[str]:
     for start, end in reversed(comments):
         text = f"{text[:start]} {text[end:]}"
     return re.findall(r"\w+|\S", text) if tree is not None else []
-
-
-def _tree(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(textwrap.dedent(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

@@ -6,8 +6,9 @@ import ast
 import io
 import textwrap
 import tokenize
-import warnings
 from dataclasses import dataclass
+
+from lsp_server.text.syntax.python_tree import python_tree
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Documented = (*_Function, ast.ClassDef)
@@ -34,7 +35,7 @@ class SelectedPython:
         if len(code) > LONGEST:
             return None
         text = textwrap.dedent(code).strip("\n") + "\n"
-        tree = _parsed(text) or _parsed(f"{text.rstrip()}\n    pass\n")
+        tree = python_tree(text) or python_tree(f"{text.rstrip()}\n    pass\n")
         if tree is None:
             return None
         nodes = [*ast.walk(tree)]
@@ -53,15 +54,6 @@ class SelectedPython:
                 for token in tokens
             ),
         )
-
-
-def _parsed(text: str) -> ast.Module | None:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
 
 
 def _hints(node: ast.AST) -> list[ast.expr | None]:

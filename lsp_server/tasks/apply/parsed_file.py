@@ -5,15 +5,14 @@ Python's grammar here passes over lines that are too deep, so Python itself is a
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 
 from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet, shown
+from lsp_server.text.syntax.python_tree import parsed_python
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
@@ -94,13 +93,9 @@ def _is_python(text: str) -> bool:
 def _python_error(text: str) -> int | None:
     """Return the line, from 0, at which Python itself does not parse a text."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(text.removeprefix("\ufeff"))
+        parsed_python(text.removeprefix("\ufeff"))
     except SyntaxError as error:
         return max(0, (error.lineno or 1) - 1)
-    except (ValueError, RecursionError, MemoryError):
-        return 0
     return None
 
 

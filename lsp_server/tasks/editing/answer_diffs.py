@@ -5,11 +5,9 @@ They are applied where they fit exactly, in one place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.apply.edit_text import format_of
-from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
+from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, replaced_lines
 from lsp_server.tasks.apply.unified_diff import SKIPPED, diff_hunks
 
 _LANGUAGES = ("diff", "patch", "udiff")
@@ -52,17 +50,16 @@ def patched(text: str, original: str, before: str = "", after: str = "") -> str:
     new_lines: list[str] = []
     line = 0
     for hunk in hunks:
-        hunk_line = _place_of(hunk, file_lines, line, first, last)
-        changed_from, changed_to = _changed(hunk)
-        if hunk_line + changed_from < first or hunk_line + changed_to > last:
-            raise EditRefused(DOES_NOT_FIT)
-        new_lines += [
-            *file_lines[line:hunk_line],
-            *_with_unchanged(file_lines[hunk_line : hunk_line + len(hunk.old)], hunk),
-        ]
-        line = hunk_line + len(hunk.old)
+        start = _place_of(hunk, file_lines, line, first, last)
+        end = start + len(hunk.old)
+        new_lines += file_lines[line:start]
+        new_lines += replaced_lines(tuple(file_lines[start:end]), hunk.old, hunk.new)
+        line = end
     new_lines += file_lines[line:]
-    edited = new_lines[first : len(new_lines) - len(below)]
+    end = len(new_lines) - len(below)
+    if new_lines[:first] != above or new_lines[end:] != below:
+        raise EditRefused(DOES_NOT_FIT)
+    edited = new_lines[first:end]
     return "\n".join([*edited, ""] if below and original.endswith("\n") else edited)
 
 
@@ -94,19 +91,3 @@ def _place_of(
     if len(inside) != 1:
         raise EditRefused(DOES_NOT_FIT)
     return inside[0]
-
-
-def _changed(hunk: LineReplacement) -> tuple[int, int]:
-    most = min(len(hunk.old), len(hunk.new))
-    head = next((n for n in range(most) if hunk.old[n] != hunk.new[n]), most)
-    tail = next(
-        (n for n in range(most - head) if hunk.old[-1 - n] != hunk.new[-1 - n]), most - head
-    )
-    return head, len(hunk.old) - tail
-
-
-def _with_unchanged(lines: Sequence[str], hunk: LineReplacement) -> list[str]:
-    """Return the new lines, with those at both ends as they are in the text."""
-    start, end = _changed(hunk)
-    tail = len(hunk.old) - end
-    return [*lines[:start], *hunk.new[start : len(hunk.new) - tail], *lines[end:]]
