@@ -134,9 +134,9 @@ class AgentTools:
             ]
             changes = zip(read_files, (merge.text for merge in merges), strict=True)
             is_same = all(merge.how == "unchanged" for merge in merges)
-            made = [f"{file.path} is a new file" for file in read_files if not file.inside.status]
+            notes = [f"{file.path} is a new file" for file in read_files if not file.inside.status]
             how = "unchanged" if is_same else "exact"
-            return PlannedEdit(tuple(changes), how, "; ".join(made))
+            return PlannedEdit(tuple(changes), how, "; ".join(notes))
 
         new = {path for path, update in updates.items() if makes_file(update)}
         return await self._edited(call, list(updates), files, plan, new)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lsp_server.tasks.apply import search_replace, unified_diff, v4a_patch
 from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet, refuse_long
-from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
+from lsp_server.tasks.apply.refusals import MOST_SHOWN, AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.replacements import (
     FileUpdate,
     LineReplacement,
@@ -101,8 +101,8 @@ def _joined(path: str, updates: Sequence[FileUpdate], file: Sequence[str]) -> Fi
     """Return the updates of one file as one."""
     if len(updates) > 1 and {update.kind for update in updates} != {"update"}:
         raise AmbiguousSnippet(f"{path} is changed twice; send one change of it")
-    made = [_without_numbers(each, file) for update in updates for each in update.replacements]
-    return FileUpdate(path, tuple(made), kind=updates[0].kind)
+    changes = [_without_numbers(each, file) for update in updates for each in update.replacements]
+    return FileUpdate(path, tuple(changes), kind=updates[0].kind)
 
 
 def _without_numbers(replacement: LineReplacement, file: Sequence[str]) -> LineReplacement:
@@ -126,7 +126,7 @@ def update_of(
     else."""
     updates = parse_update(text, original, path, language)
     if len(updates) != 1:
-        named = ", ".join(update.path or "a file without a name" for update in updates)
+        named = _named(updates)
         raise AmbiguousSnippet(
             f"the snippet is of {named or 'no file'}; send what changes in one file"
         )
@@ -149,9 +149,15 @@ def updates_of(text: str, path: str, original: str = "") -> dict[str, FileUpdate
         if update.path and parts[-len(_parts(update.path)) :] == _parts(update.path)
     ]
     if len(own) != 1 or not all(update.path for update in updates):
-        named = ", ".join(update.path or "a file without a name" for update in updates)
+        named = _named(updates)
         raise AmbiguousSnippet(f"the diff is of {named}, not of {path}; give the path of one")
     return {path: own[0], **{update.path: update for update in updates if update is not own[0]}}
+
+
+def _named(updates: Sequence[FileUpdate]) -> str:
+    """Return the files of updates for a message, the first of them."""
+    names = [update.path or "a file without a name" for update in updates]
+    return ", ".join([*names[:MOST_SHOWN], *["…"][: len(names) - MOST_SHOWN]])
 
 
 def _parts(path: str) -> tuple[str, ...]:
