@@ -6,6 +6,7 @@ The tests may import the modules beside this file.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import shutil
@@ -13,16 +14,21 @@ import signal
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from own_folder import own_folder
+
 # Nothing counts here that the user chose or that was measured before, and nothing is left behind.
-_HOME = tempfile.TemporaryDirectory(prefix="redraft-home-")
+_FOLDERS = ExitStack()
+atexit.register(_FOLDERS.close)
+_HOME = _FOLDERS.enter_context(own_folder("tests"))
 for kind in ("CACHE", "CONFIG", "DATA", "STATE"):
-    os.environ[f"XDG_{kind}_HOME"] = str(Path(_HOME.name, kind.lower()))
+    os.environ[f"XDG_{kind}_HOME"] = str(_HOME / kind.lower())
 _THE_USERS = """XDG_RUNTIME_DIR HF_ENDPOINT HF_HOME HF_HUB_CACHE HF_HUB_OFFLINE LLAMA_CACHE
     OLLAMA_MODELS GIT_DIR GIT_INDEX_FILE GIT_WORK_TREE REDRAFT_DATA REDRAFT_IDLE_EXIT_S
     REDRAFT_LOG_DIR REDRAFT_MODELS REDRAFT_SERVER_KEY REDRAFT_SERVER_URL"""
@@ -32,7 +38,7 @@ os.environ["GIT_CONFIG_GLOBAL"] = os.devnull
 # Workers share the cores: torch's threads would wait for each other.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Torch sets it where it is missing, in whichever test first brings its compiler along.
-os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(_HOME.name, "inductor"))
+os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(_HOME / "inductor")
 
 from compiled_code import use_code_of_tests  # noqa: E402
 from seeds import Amount  # noqa: E402
@@ -43,7 +49,7 @@ from operating_system.file_lock import LockFile  # noqa: E402
 
 use_certificates()
 use_code_of_tests()
-choose_small_model(Path(_HOME.name, "config"))
+choose_small_model(_HOME / "config")
 
 
 @pytest.fixture(autouse=True)

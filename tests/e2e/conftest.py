@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_folder import own_folder
 from python_environments import python_environment
 
 from .client import PYTHON, DaemonDriver, Driver, command, private_environment, profile
@@ -70,10 +70,10 @@ reached by, or asks for an address."""
 @pytest.fixture(scope="session")
 def environment() -> Iterator[dict[str, str]]:
     """A private home. Its daemon is stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-", ignore_cleanup_errors=True) as folder:
-        python = python_environment(Path(folder, "python"), start=RECORDER)
+    with own_folder("e2e") as folder:
+        python = python_environment(folder / "python", start=RECORDER)
         made = private_environment(
-            Path(folder), **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(Path(folder) / "network")
+            folder, **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(folder / "network")
         )
         yield made
         command(made, "stop")
@@ -83,8 +83,8 @@ def environment() -> Iterator[dict[str, str]]:
 def own_environment() -> Iterator[dict[str, str]]:
     """A private home of one test, which may change what its user chose: an editor of another test
     would take that up."""
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-", ignore_cleanup_errors=True) as folder:
-        made = private_environment(Path(folder))
+    with own_folder("e2e") as folder:
+        made = private_environment(folder)
         yield made
         command(made, "stop")
 
@@ -132,8 +132,8 @@ def connect(
 @pytest.fixture
 def new_home() -> Iterator[Path]:
     """A home in which the user has models and files, and no Redraft yet."""
-    with tempfile.TemporaryDirectory(prefix="redraft-home-", ignore_cleanup_errors=True) as folder:
-        home = Path(folder, "home")
+    with own_folder("e2e-home") as folder:
+        home = folder / "home"
         for name in (
             ".cache/huggingface/hub/models--some--model/snapshots/1/model.gguf",
             ".cache/pip/wheel",
@@ -144,7 +144,7 @@ def new_home() -> Iterator[Path]:
             file = home / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(TEXT)
-        (Path(folder) / "temporary").mkdir()
+        (folder / "temporary").mkdir()
         yield home
 
 

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from breaking import CONFIG, Broken, sound, with_config, with_file
 from broken_models import KINDS
+from own_folder import own_folder
 
 from .client import REPOSITORY, Driver, inline, private_environment, profile, wait_until
 
@@ -35,8 +35,8 @@ Connect = Callable[..., Driver]
 @pytest.fixture(scope="module")
 def environment() -> Iterator[dict[str, str]]:
     """A home without any model of the hub. Its daemon never loads one."""
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        made = private_environment(Path(folder), HF_HUB_CACHE=str(Path(folder) / "hub"))
+    with own_folder("e2e") as folder:
+        made = private_environment(folder, HF_HUB_CACHE=str(folder / "hub"))
         yield made
         command = [sys.executable, "-m", "lsp_server", "stop"]
         subprocess.run(command, env=made, cwd=REPOSITORY, capture_output=True, check=False)

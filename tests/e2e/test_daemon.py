@@ -11,13 +11,13 @@ import signal
 import socket
 import stat
 import subprocess
-import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from own_folder import own_folder
 from seeds import Amount
 
 from .client import (
@@ -37,8 +37,8 @@ STARTS = 6
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory("-daemon", "redraft-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
+    with own_folder("e2e") as folder:
+        yield folder
 
 
 @pytest.fixture

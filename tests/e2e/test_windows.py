@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from own_folder import own_folder
 from python_environments import python_environment
 
 from .client import (
@@ -131,12 +131,10 @@ sys.meta_path.insert(0, Player())
 
 @pytest.fixture(scope="module")
 def windows() -> Iterator[dict[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="redraft-e2e-") as folder:
-        python = python_environment(Path(folder, "python"), start=PLAYED)
-        notes = Path(folder, "refused")
-        made = private_environment(
-            Path(folder), **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(notes)
-        )
+    with own_folder("e2e") as folder:
+        python = python_environment(folder / "python", start=PLAYED)
+        notes = folder / "refused"
+        made = private_environment(folder, **{PYTHON: str(python)}, REDRAFT_TEST_NOTES=str(notes))
         yield made
         command(made, "stop")
 
