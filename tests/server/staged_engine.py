@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
 from typing import Any
 
 from engine_stand_in import EngineStandIn, Request
@@ -54,13 +53,6 @@ class Session:
     @property
     def ahead(self) -> list[Request]:
         return [one for one in self.engine.requests if one.priority == PREFETCH]
-
-
-Scene = Callable[[Session], Coroutine[Any, Any, None]]
-
-
-def play(scene: Scene, **settings: Any) -> None:
-    asyncio.run(asyncio.wait_for(scene(Session(**settings)), 60))
 
 
 async def settle() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -14,40 +14,30 @@ from lsp_server.shared.processes.function_process import FunctionProcess
 from lsp_server.text.documents.document import Document, split_lines
 
 
-def running(work: Callable[[FunctionProcess], Awaitable[None]]) -> None:
-    async def run() -> None:
-        process = FunctionProcess()
-        try:
-            await work(process)
-        finally:
-            await process.close()
-
-    asyncio.run(run())
+@pytest.fixture
+async def process() -> AsyncIterator[FunctionProcess]:
+    started = FunctionProcess()
+    yield started
+    await started.close()
 
 
-def test_what_a_function_returns_comes_back() -> None:
-    async def work(process: FunctionProcess) -> None:
-        assert await process.call(split_lines, "a\nb\ud800\n") == ["a\n", "b\ud800\n", ""]
-        document = Document("file:///a", "python", 1, "a = 1\n")
-        assert await process.call(document.position_at, 3) == document.position_at(3)
-        pid = process.pid
-        assert await asyncio.gather(*(process.call(pow, 2, n) for n in range(50))) == [
-            2**n for n in range(50)
-        ]
-        assert process.pid == pid is not None
-
-    running(work)
+async def test_what_a_function_returns_comes_back(process: FunctionProcess) -> None:
+    assert await process.call(split_lines, "a\nb\ud800\n") == ["a\n", "b\ud800\n", ""]
+    document = Document("file:///a", "python", 1, "a = 1\n")
+    assert await process.call(document.position_at, 3) == document.position_at(3)
+    pid = process.pid
+    assert await asyncio.gather(*(process.call(pow, 2, n) for n in range(50))) == [
+        2**n for n in range(50)
+    ]
+    assert process.pid == pid is not None
 
 
-def test_what_a_function_raises_is_raised() -> None:
-    async def work(process: FunctionProcess) -> None:
-        with pytest.raises(EditRefused, match="no"):
-            await process.call(raise_refusal)
-        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-            await process.call(divmod, 1, 0)
-        assert await process.call(abs, -1) == 1
-
-    running(work)
+async def test_what_a_function_raises_is_raised(process: FunctionProcess) -> None:
+    with pytest.raises(EditRefused, match="no"):
+        await process.call(raise_refusal)
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        await process.call(divmod, 1, 0)
+    assert await process.call(abs, -1) == 1
 
 
 def raise_refusal() -> None:
@@ -56,18 +46,16 @@ def raise_refusal() -> None:
     raise EditRefused("no")
 
 
-def test_a_long_call_holds_nobody_up_and_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(function_process, "LONGEST_S", 3.0)
-
-    async def work(process: FunctionProcess) -> None:
-        await process.call(abs, -1)
-        long = asyncio.create_task(process.call(time.sleep, 600.0))
-        assert await process.call(abs, -2) == 2
-        with pytest.raises(WorkTakesTooLong, match="3 s"):
-            await long
-        assert await process.call(abs, -3) == 3
-
-    running(work)
+async def test_a_long_call_holds_nobody_up_and_is_given_up(
+    process: FunctionProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_longest_s", 3.0)
+    await process.call(abs, -1)
+    long = asyncio.create_task(process.call(time.sleep, 600.0))
+    assert await process.call(abs, -2) == 2
+    with pytest.raises(WorkTakesTooLong, match="3 s"):
+        await long
+    assert await process.call(abs, -3) == 3
 
 
 class Slow:
@@ -77,40 +65,32 @@ class Slow:
         return time.sleep, (1.0,)
 
 
-def test_the_clock_starts_once_all_is_loaded() -> None:
-    async def work() -> None:
-        process = FunctionProcess(longest_s=0.5)
-        try:
-            assert await process.call(repr, Slow()) == "None"
-        finally:
-            await process.close()
-
-    asyncio.run(work())
+async def test_the_clock_starts_once_all_is_loaded() -> None:
+    process = FunctionProcess(longest_s=0.5)
+    try:
+        assert await process.call(repr, Slow()) == "None"
+    finally:
+        await process.close()
 
 
-def test_it_ends_when_nobody_calls_and_starts_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_ends_when_nobody_calls_and_starts_again(
+    process: FunctionProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(function_process, "IDLE_S", 0.2)
-
-    async def work(process: FunctionProcess) -> None:
-        for number in range(3):
-            long = asyncio.create_task(process.call(time.sleep, 0.7))
-            assert await process.call(abs, -number) == number
-            assert await long is None
-            assert process.pid is not None
-            while process.pid is not None:
-                await asyncio.sleep(0.02)
-
-    running(work)
+    for number in range(3):
+        long = asyncio.create_task(process.call(time.sleep, 0.7))
+        assert await process.call(abs, -number) == number
+        assert await long is None
+        assert process.pid is not None
+        while process.pid is not None:
+            await asyncio.sleep(0.02)
 
 
-def test_whoever_leaves_is_not_waited_for() -> None:
-    async def work(process: FunctionProcess) -> None:
-        await process.call(abs, -1)
-        long = asyncio.create_task(process.call(time.sleep, 600.0))
-        await asyncio.sleep(0)
-        long.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await long
-        assert await process.call(abs, -2) == 2
-
-    running(work)
+async def test_whoever_leaves_is_not_waited_for(process: FunctionProcess) -> None:
+    await process.call(abs, -1)
+    long = asyncio.create_task(process.call(time.sleep, 600.0))
+    await asyncio.sleep(0)
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+    assert await process.call(abs, -2) == 2

@@ -32,35 +32,29 @@ def test_the_path_tells_where_the_language_id_does_not() -> None:
     assert brackets.syntax_of(ask("a", "plaintext", "f(")) is None
 
 
-def test_a_long_document_is_parsed_beside_the_event_loop() -> None:
-    async def scenario() -> None:
-        brackets = DocumentBrackets()
-        long = ask("a.py", "python", "f(a)\n" * (PARSED_AT_ONCE // 4))
-        assert brackets.syntax_of(long) is None
-        for _ in range(1000):
-            if brackets.syntax_of(long) is not None:
-                break
-            await asyncio.sleep(0.01)
-        syntax = brackets.syntax_of(long)
-        assert syntax is not None
-        around = syntax.around(long.prefix + "g(\n", len(long.prefix), len(long.prefix) + 2)
-        assert around is not None
-        assert [bracket.sign for bracket in around.inside] == ["("]
-
-    asyncio.run(scenario())
+async def test_a_long_document_is_parsed_beside_the_event_loop() -> None:
+    brackets = DocumentBrackets()
+    long = ask("a.py", "python", "f(a)\n" * (PARSED_AT_ONCE // 4))
+    assert brackets.syntax_of(long) is None
+    for _ in range(1000):
+        if brackets.syntax_of(long) is not None:
+            break
+        await asyncio.sleep(0.01)
+    syntax = brackets.syntax_of(long)
+    assert syntax is not None
+    around = syntax.around(long.prefix + "g(\n", len(long.prefix), len(long.prefix) + 2)
+    assert around is not None
+    assert [bracket.sign for bracket in around.inside] == ["("]
 
 
-def test_a_document_that_was_closed_meanwhile_stays_forgotten() -> None:
-    async def scenario() -> None:
-        brackets = DocumentBrackets()
-        long = ask("a.py", "python", "f(a)\n" * PARSED_AT_ONCE)
-        assert brackets.syntax_of(long) is None
-        brackets.forget("a.py")
-        await asyncio.get_running_loop().shutdown_default_executor()
-        await asyncio.sleep(0)
-        assert brackets._brackets == {}
-
-    asyncio.run(scenario())
+async def test_a_document_that_was_closed_meanwhile_stays_forgotten() -> None:
+    brackets = DocumentBrackets()
+    long = ask("a.py", "python", "f(a)\n" * PARSED_AT_ONCE)
+    assert brackets.syntax_of(long) is None
+    brackets.forget("a.py")
+    await asyncio.get_running_loop().shutdown_default_executor()
+    await asyncio.sleep(0)
+    assert brackets._brackets == {}
 
 
 def test_only_so_many_documents_are_kept() -> None:

@@ -11,10 +11,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 from engine_stand_in import Request
-from staged_engine import Session, play, settle, texts
+from staged_engine import Session, settle, texts
 from text_cases import data_cases
 
-from lsp_server.editor.completion import provider as provider_module
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
 from lsp_server.editor.completion.automatic_trigger import IN_PROSE, NOTHING_MISSING
 from lsp_server.editor.completion.offers import Offers
@@ -258,11 +257,6 @@ def test_what_would_not_be_shown_is_not_written() -> None:
 # The provider
 
 
-@pytest.fixture(autouse=True)
-def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_module, "AHEAD_S", 0.0)
-
-
 def write(written: Request, *likely: tuple[str, float]) -> None:
     """Tokens and their probabilities; the text hardly ends before one, but before a line end."""
     assert written.call.on_spans is not None
@@ -276,103 +270,91 @@ BALANCED = {"completion": {"gate": "balanced"}}
 UNSURE = least_joint(THRESHOLDS["balanced"]) / 2
 
 
-def test_what_is_sure_is_shown_before_the_rest_is_written() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        assert session.fresh[0].job.gate == least_joint(THRESHOLDS["balanced"])
-        write(session.fresh[0], ("total", 0.95), (" +", 0.95), (" name", UNSURE))
-        assert texts(await asked) == ["total"]
-        write(session.fresh[0], ("\n", 0.9))
-        session.fresh[0].end()
-        for typed, rest in (("t", ["otal"]), ("total +", [])):
-            answer = await session.ask(typed)
-            assert answer is not None
-            assert answer.without_model
-            assert answer.texts == rest
-        assert len(session.fresh) == 1
-        assert not session.ahead
-        # Of the rest of a word that was begun the model may be sure: it is asked.
-        begun = session.ask("total + n")
-        await settle()
-        write(session.fresh[1], ("ame", 0.95), ("\n", 0.95))
-        session.fresh[1].end()
-        assert texts(await begun) == ["ame"]
-
-    play(scene, **BALANCED)
-
-
-def test_the_rest_comes_into_sight_while_one_types() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        write(session.fresh[0], ("path", 0.4), ("(", 0.95), ("name", 0.8), (")", 0.95), ("\n", 0.9))
-        session.fresh[0].end()
-        assert texts(await asked) == []
-        assert texts(await session.ask("path")) == ["(name)"]
-        assert len(session.fresh) == 1
-
-    play(scene, **BALANCED)
-
-
-def test_by_hand_all_is_shown_and_written() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        write(session.fresh[0], ("path", 0.95), (" (name)", UNSURE))
-        session.fresh[0].end()
-        assert texts(await asked) == []
-        by_hand = session.ask(invoked=True)
-        await settle()
-        assert session.fresh[1].job.gate == 0
-        session.fresh[1].end("path(name)")
-        assert texts(await by_hand) == ["path(name)"]
-
-    play(scene, completion={"gate": "balanced", "alternatives": 1})
-
-
-def test_nothing_sure_has_a_reason() -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        write(session.fresh[0], ("path", UNSURE))
-        answer = await asked
+async def test_what_is_sure_is_shown_before_the_rest_is_written() -> None:
+    session = Session(**BALANCED)
+    asked = session.ask()
+    await settle()
+    assert session.fresh[0].job.gate == least_joint(THRESHOLDS["balanced"])
+    write(session.fresh[0], ("total", 0.95), (" +", 0.95), (" name", UNSURE))
+    assert texts(await asked) == ["total"]
+    write(session.fresh[0], ("\n", 0.9))
+    session.fresh[0].end()
+    for typed, rest in (("t", ["otal"]), ("total +", [])):
+        answer = await session.ask(typed)
         assert answer is not None
-        assert not answer.texts
-        assert "redraft.completion.gate" in answer.reason
+        assert answer.without_model
+        assert answer.texts == rest
+    assert len(session.fresh) == 1
+    assert not session.ahead
+    # Of the rest of a word that was begun the model may be sure: it is asked.
+    begun = session.ask("total + n")
+    await settle()
+    write(session.fresh[1], ("ame", 0.95), ("\n", 0.95))
+    session.fresh[1].end()
+    assert texts(await begun) == ["ame"]
 
-    play(scene, **BALANCED)
+
+async def test_the_rest_comes_into_sight_while_one_types() -> None:
+    session = Session(**BALANCED)
+    asked = session.ask()
+    await settle()
+    write(session.fresh[0], ("path", 0.4), ("(", 0.95), ("name", 0.8), (")", 0.95), ("\n", 0.9))
+    session.fresh[0].end()
+    assert texts(await asked) == []
+    assert texts(await session.ask("path")) == ["(name)"]
+    assert len(session.fresh) == 1
+
+
+async def test_by_hand_all_is_shown_and_written() -> None:
+    session = Session(completion={"gate": "balanced", "alternatives": 1})
+    asked = session.ask()
+    await settle()
+    write(session.fresh[0], ("path", 0.95), (" (name)", UNSURE))
+    session.fresh[0].end()
+    assert texts(await asked) == []
+    by_hand = session.ask(invoked=True)
+    await settle()
+    assert session.fresh[1].job.gate == 0
+    session.fresh[1].end("path(name)")
+    assert texts(await by_hand) == ["path(name)"]
+
+
+async def test_nothing_sure_has_a_reason() -> None:
+    session = Session(**BALANCED)
+    asked = session.ask()
+    await settle()
+    write(session.fresh[0], ("path", UNSURE))
+    answer = await asked
+    assert answer is not None
+    assert not answer.texts
+    assert "redraft.completion.gate" in answer.reason
 
 
 @pytest.mark.parametrize(
     ("around", "reason"),
     [({"suffix": " + rate\n"}, NOTHING_MISSING), ({"prefix": "# Counts "}, IN_PROSE)],
 )
-def test_where_nothing_is_missing_the_model_is_asked_by_hand_alone(
+async def test_where_nothing_is_missing_the_model_is_asked_by_hand_alone(
     around: dict[str, str], reason: str
 ) -> None:
-    async def scene(session: Session) -> None:
-        answer = await session.ask(**around)
-        assert answer is not None
-        assert (answer.texts, answer.reason) == ([], reason)
-        assert not session.fresh
-        by_hand = session.ask(**around, invoked=True)
-        await settle()
-        session.fresh[0].end("path")
-        assert texts(await by_hand) == ["path"]
-
-    play(scene, completion={"gate": "balanced", "alternatives": 1})
+    session = Session(completion={"gate": "balanced", "alternatives": 1})
+    answer = await session.ask(**around)
+    assert answer is not None
+    assert (answer.texts, answer.reason) == ([], reason)
+    assert not session.fresh
+    by_hand = session.ask(**around, invoked=True)
+    await settle()
+    session.fresh[0].end("path")
+    assert texts(await by_hand) == ["path"]
 
 
 @pytest.mark.parametrize("gate", list(THRESHOLDS))
-def test_a_server_without_probabilities_is_not_gated(gate: str) -> None:
-    async def scene(session: Session) -> None:
-        asked = session.ask()
-        await settle()
-        session.fresh[0].end("path(name)")
-        assert texts(await asked) == ["path(name)"]
-
-    play(scene, completion={"gate": gate})
+async def test_a_server_without_probabilities_is_not_gated(gate: str) -> None:
+    session = Session(completion={"gate": gate})
+    asked = session.ask()
+    await settle()
+    session.fresh[0].end("path(name)")
+    assert texts(await asked) == ["path(name)"]
 
 
 def test_a_suggestion_that_grows_is_the_same_offer() -> None:

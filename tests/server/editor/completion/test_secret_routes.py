@@ -230,152 +230,132 @@ def test_forty_planted_secrets_are_found_nowhere(
     assert [one for one in caplog.records if "plum" in one.getMessage()] == []
 
 
-def test_an_edit_of_a_secret_is_told_the_selection_alone_and_warns(folder: Path) -> None:
-    async def scene() -> None:
-        editor = Editor(folder, {"model": {"path": "/models/other"}})
-        await editor.start()
-        uri = f"{folder.as_uri()}/.env"
-        editor.open(uri, "A=1\nB=plumsecret\n", "dotenv")
-        answer = await editor.edit(uri, 1, instruction="make it better")
-        assert answer["text"] == "C=1"
-        assert "held back" in answer["warning"]
-        (asked,) = (one["job"] for one in editor.engine.frames if one["op"] == "edit")
-        assert "A=1" in asked["selection"]
-        assert "plumsecret" not in editor.sent
-        assert "select" in await editor.edit(uri, 1, withComment=True)
-
-    asyncio.run(scene())
+async def test_an_edit_of_a_secret_is_told_the_selection_alone_and_warns(folder: Path) -> None:
+    editor = Editor(folder, {"model": {"path": "/models/other"}})
+    await editor.start()
+    uri = f"{folder.as_uri()}/.env"
+    editor.open(uri, "A=1\nB=plumsecret\n", "dotenv")
+    answer = await editor.edit(uri, 1, instruction="make it better")
+    assert answer["text"] == "C=1"
+    assert "held back" in answer["warning"]
+    (asked,) = (one["job"] for one in editor.engine.frames if one["op"] == "edit")
+    assert "A=1" in asked["selection"]
+    assert "plumsecret" not in editor.sent
+    assert "select" in await editor.edit(uri, 1, withComment=True)
 
 
-def test_an_allowed_file_is_completed_and_stays_out_of_others(folder: Path) -> None:
-    async def scene() -> None:
-        editor = Editor(folder)
-        await editor.start()
-        uri = f"{folder.as_uri()}/.env"
-        editor.open(uri, "A=1\nB=plumsecret\n")
-        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
-        command = {"command": "redraft.allowFile", "arguments": [{"uri": uri}]}
-        assert await editor.ask("workspace/executeCommand", command) == {"reason": ""}
-        assert await editor.complete(uri, 2)
-        asked = [one for one in editor.engine.frames if one["op"] == "complete"]
-        assert "plumsecret" in asked[-1]["job"]["prefix"]
-        assert asked[-1]["job"]["workspace"] == ""
-        editor.engine.frames.clear()
-        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
-        assert "plumsecret" not in editor.sent
-        back = {"command": "redraft.holdBackFile", "arguments": [{"uri": uri}]}
-        assert "secret" in (await editor.ask("workspace/executeCommand", back))["reason"]
-        assert await editor.complete(uri, 2) == []
-        assert "which file" in await editor.ask(
-            "workspace/executeCommand", {"command": "redraft.allowFile", "arguments": []}
-        )
-
-    asyncio.run(scene())
+async def test_an_allowed_file_is_completed_and_stays_out_of_others(folder: Path) -> None:
+    editor = Editor(folder)
+    await editor.start()
+    uri = f"{folder.as_uri()}/.env"
+    editor.open(uri, "A=1\nB=plumsecret\n")
+    editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+    command = {"command": "redraft.allowFile", "arguments": [{"uri": uri}]}
+    assert await editor.ask("workspace/executeCommand", command) == {"reason": ""}
+    assert await editor.complete(uri, 2)
+    asked = [one for one in editor.engine.frames if one["op"] == "complete"]
+    assert "plumsecret" in asked[-1]["job"]["prefix"]
+    assert asked[-1]["job"]["workspace"] == ""
+    editor.engine.frames.clear()
+    assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+    assert "plumsecret" not in editor.sent
+    back = {"command": "redraft.holdBackFile", "arguments": [{"uri": uri}]}
+    assert "secret" in (await editor.ask("workspace/executeCommand", back))["reason"]
+    assert await editor.complete(uri, 2) == []
+    assert "which file" in await editor.ask(
+        "workspace/executeCommand", {"command": "redraft.allowFile", "arguments": []}
+    )
 
 
 @pytest.mark.parametrize("wanted", [False, True])
-def test_an_ignored_file_counts_for_itself_alone(folder: Path, wanted: bool) -> None:
-    async def scene() -> None:
-        editor = Editor(folder, {"index": {"ignoredOpenFiles": wanted}})
-        (folder / ".gitignore").write_text("build/\n")
-        await editor.start()
-        uri = f"{folder.as_uri()}/build/x.py"
-        editor.open(uri, "def plum_of_build():\n    return 1\n\n")
-        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
-        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
-        assert ("plum_of_build" in editor.sent_for_others("build/x.py")) is wanted
-        assert await editor.complete(uri, 2)
-        asked = [one for one in editor.engine.frames if one["op"] == "complete"]
-        assert "plum_of_build" in asked[-1]["job"]["prefix"]
-
-    asyncio.run(scene())
+async def test_an_ignored_file_counts_for_itself_alone(folder: Path, wanted: bool) -> None:
+    editor = Editor(folder, {"index": {"ignoredOpenFiles": wanted}})
+    (folder / ".gitignore").write_text("build/\n")
+    await editor.start()
+    uri = f"{folder.as_uri()}/build/x.py"
+    editor.open(uri, "def plum_of_build():\n    return 1\n\n")
+    editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+    assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+    assert ("plum_of_build" in editor.sent_for_others("build/x.py")) is wanted
+    assert await editor.complete(uri, 2)
+    asked = [one for one in editor.engine.frames if one["op"] == "complete"]
+    assert "plum_of_build" in asked[-1]["job"]["prefix"]
 
 
-def test_a_file_that_becomes_ignored_leaves_the_others(folder: Path) -> None:
-    async def scene() -> None:
-        editor = Editor(folder)
-        await editor.start()
-        uri = f"{folder.as_uri()}/build/x.py"
-        editor.open(uri, "def plum_of_build():\n    return 1\n\n")
-        editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
-        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
-        assert "plum_of_build" in editor.sent_for_others("build/x.py")
-        (folder / ".gitignore").write_text("build/\n")
-        saved = {"textDocument": {"uri": f"{folder.as_uri()}/.gitignore"}}
-        editor.tell("textDocument/didSave", saved)
-        editor.engine.frames.clear()
-        editor.insert(f"{folder.as_uri()}/shown.py", 0, "import other\n")
-        assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
-        assert {"op": "set_buffer", "folder": str(folder), "path": "build/x.py", "text": ""} in (
-            editor.engine.frames
-        )
-        assert "plum_of_build" not in editor.sent_for_others("build/x.py")
-
-    asyncio.run(scene())
+async def test_a_file_that_becomes_ignored_leaves_the_others(folder: Path) -> None:
+    editor = Editor(folder)
+    await editor.start()
+    uri = f"{folder.as_uri()}/build/x.py"
+    editor.open(uri, "def plum_of_build():\n    return 1\n\n")
+    editor.open(f"{folder.as_uri()}/shown.py", "import helper\n\n")
+    assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+    assert "plum_of_build" in editor.sent_for_others("build/x.py")
+    (folder / ".gitignore").write_text("build/\n")
+    saved = {"textDocument": {"uri": f"{folder.as_uri()}/.gitignore"}}
+    editor.tell("textDocument/didSave", saved)
+    editor.engine.frames.clear()
+    editor.insert(f"{folder.as_uri()}/shown.py", 0, "import other\n")
+    assert await editor.complete(f"{folder.as_uri()}/shown.py", 1)
+    assert {"op": "set_buffer", "folder": str(folder), "path": "build/x.py", "text": ""} in (
+        editor.engine.frames
+    )
+    assert "plum_of_build" not in editor.sent_for_others("build/x.py")
 
 
 @pytest.mark.parametrize("how", ["redraft/cursor", "a code action"])
-def test_an_opened_document_is_read_and_none_that_is_held_back(
+async def test_an_opened_document_is_read_and_none_that_is_held_back(
     folder: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     """First from its start, then where the cursor is said to be."""
     for name in ("OPENED_S", "REST_S"):
         monkeypatch.setattr(f"lsp_server.editor.completion.provider.{name}", 0.01)
     value = f"ghp_{word(random.Random(8), 36)}"
+    editor = Editor(folder)
+    await editor.start()
 
-    async def scene() -> None:
-        editor = Editor(folder)
-        await editor.start()
+    async def read(count: int) -> list[dict[str, Any]]:
+        while True:
+            frames = [one for one in editor.engine.frames if one["op"] == "prefill"]
+            if len(frames) >= count:
+                return [frame["job"] for frame in frames]
+            await asyncio.sleep(0.001)
 
-        async def read(count: int) -> list[dict[str, Any]]:
-            while True:
-                frames = [one for one in editor.engine.frames if one["op"] == "prefill"]
-                if len(frames) >= count:
-                    return [frame["job"] for frame in frames]
-                await asyncio.sleep(0.001)
-
-        uri, hidden = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/hidden.py"
-        editor.open(hidden, f"key = '{value}'\n")
-        editor.open(uri, "a = 1\n\nb = 2\n")
-        assert [(job["path"], job["opening"]) for job in await read(1)] == [("a.py", True)]
-        for one in (hidden, uri):
-            place = {"line": 1, "character": 0}
-            document = {"textDocument": {"uri": one}}
-            if how == "redraft/cursor":
-                editor.tell(how, {**document, "position": place})
-            else:
-                span = {"range": {"start": place, "end": place}, "context": {"diagnostics": []}}
-                await editor.ask("textDocument/codeAction", {**document, **span})
-        jobs = await read(2)
-        assert [job["path"] for job in jobs] == ["a.py", "a.py"]
-        assert (jobs[1]["prefix"], jobs[1]["suffix"]) == ("a = 1\n", "\nb = 2\n")
-        assert value not in editor.sent
-
-    asyncio.run(asyncio.wait_for(scene(), 90))
+    uri, hidden = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/hidden.py"
+    editor.open(hidden, f"key = '{value}'\n")
+    editor.open(uri, "a = 1\n\nb = 2\n")
+    assert [(job["path"], job["opening"]) for job in await read(1)] == [("a.py", True)]
+    for one in (hidden, uri):
+        place = {"line": 1, "character": 0}
+        document = {"textDocument": {"uri": one}}
+        if how == "redraft/cursor":
+            editor.tell(how, {**document, "position": place})
+        else:
+            span = {"range": {"start": place, "end": place}, "context": {"diagnostics": []}}
+            await editor.ask("textDocument/codeAction", {**document, **span})
+    jobs = await read(2)
+    assert [job["path"] for job in jobs] == ["a.py", "a.py"]
+    assert (jobs[1]["prefix"], jobs[1]["suffix"]) == ("a = 1\n", "\nb = 2\n")
+    assert value not in editor.sent
 
 
 @pytest.mark.parametrize("secret", [False, True])
-def test_the_prompt_that_is_computed_when_the_cursor_rests_holds_no_secret(
+async def test_the_prompt_that_is_computed_when_the_cursor_rests_holds_no_secret(
     folder: Path, monkeypatch: pytest.MonkeyPatch, secret: bool
 ) -> None:
     monkeypatch.setattr("lsp_server.editor.completion.provider.REST_S", 0.02)
     value = f"ghp_{word(random.Random(7), 36)}"
-
-    async def scene() -> None:
-        editor = Editor(folder)
-        await editor.start()
-        uri, other = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/b.py"
-        editor.open(uri, "a = 1\n\n")
-        editor.open(other, "b = 1\n\n")
-        editor.insert(uri, 1, "b = 2\n")
-        editor.insert(uri, 1, f"key = '{value if secret else 'plain'}'\n", 3)
-        editor.insert(other, 1, "c = 2\n")
-        prefilled: list[str] = []
-        while "b.py" not in prefilled:
-            await asyncio.sleep(0.001)
-            frames = editor.engine.frames
-            prefilled = [one["job"]["path"] for one in frames if one["op"] == "prefill"]
-        assert prefilled == (["b.py"] if secret else ["a.py", "b.py"])
-        assert value not in editor.sent
-
-    asyncio.run(asyncio.wait_for(scene(), 90))
+    editor = Editor(folder)
+    await editor.start()
+    uri, other = f"{folder.as_uri()}/a.py", f"{folder.as_uri()}/b.py"
+    editor.open(uri, "a = 1\n\n")
+    editor.open(other, "b = 1\n\n")
+    editor.insert(uri, 1, "b = 2\n")
+    editor.insert(uri, 1, f"key = '{value if secret else 'plain'}'\n", 3)
+    editor.insert(other, 1, "c = 2\n")
+    prefilled: list[str] = []
+    while "b.py" not in prefilled:
+        await asyncio.sleep(0.001)
+        frames = editor.engine.frames
+        prefilled = [one["job"]["path"] for one in frames if one["op"] == "prefill"]
+    assert prefilled == (["b.py"] if secret else ["a.py", "b.py"])
+    assert value not in editor.sent

@@ -85,32 +85,26 @@ def started(
 
 
 @pytest.mark.parametrize("settings", [{}, {"server": MINE}])
-def test_what_the_editor_answers_for_a_workspace_sets_no_server(
+async def test_what_the_editor_answers_for_a_workspace_sets_no_server(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    async def scene() -> None:
-        server, editor = started(tmp_path, settings)
-        await editor.start(tmp_path, settings)
-        wanted = read_settings(settings).settings.server
-        assert server.settings.server == wanted
-        pushed = {"settings": {"redraft": {"server": THEIRS, "completion": {"maxTokens": 34}}}}
-        editor.tell({"method": "workspace/didChangeConfiguration", "params": pushed})
-        await editor.until_taken(34)
-        assert server.settings.server == wanted
-        assert editor.told == [f"Redraft settings: {ADDRESS_OF_WORKSPACE}"]
-        # The section is asked for without the scope of a folder.
-        assert editor.asked == [{"items": [{"section": "redraft"}]}]
-
-    asyncio.run(scene())
+    server, editor = started(tmp_path, settings)
+    await editor.start(tmp_path, settings)
+    wanted = read_settings(settings).settings.server
+    assert server.settings.server == wanted
+    pushed = {"settings": {"redraft": {"server": THEIRS, "completion": {"maxTokens": 34}}}}
+    editor.tell({"method": "workspace/didChangeConfiguration", "params": pushed})
+    await editor.until_taken(34)
+    assert server.settings.server == wanted
+    assert editor.told == [f"Redraft settings: {ADDRESS_OF_WORKSPACE}"]
+    # The section is asked for without the scope of a folder.
+    assert editor.asked == [{"items": [{"section": "redraft"}]}]
 
 
-def test_the_environment_of_the_editor_names_the_server(tmp_path: Path) -> None:
-    async def scene() -> None:
-        server, editor = started(tmp_path, {}, dict(MINE))
-        await editor.start(tmp_path, {})
-        assert (server.settings.server.url, server.settings.server.key) == tuple(MINE.values())
-
-    asyncio.run(scene())
+async def test_the_environment_of_the_editor_names_the_server(tmp_path: Path) -> None:
+    server, editor = started(tmp_path, {}, dict(MINE))
+    await editor.start(tmp_path, {})
+    assert (server.settings.server.url, server.settings.server.key) == tuple(MINE.values())
 
 
 @pytest.mark.parametrize(
@@ -153,17 +147,14 @@ def test_without_settings_at_the_start_the_answer_is_all(started_with: Any) -> N
 
 
 @pytest.mark.parametrize("pushes", [False, True])
-def test_one_setting_of_a_section_keeps_its_neighbours(tmp_path: Path, pushes: bool) -> None:
-    async def scene() -> None:
-        start = {"completion": {"maxTokens": 32, "gate": "quiet"}, "nextEdits": {"gate": "eager"}}
-        server, editor = started(tmp_path, start)
-        await editor.start(tmp_path, start)
-        if pushes:
-            settings = {"settings": {"redraft": {"completion": {"maxTokens": 34}}}}
-            editor.tell({"method": "workspace/didChangeConfiguration", "params": settings})
-            await editor.until_taken(34)
-        assert len(editor.told) == 1
-        found = server.settings
-        assert (found.completion.gate, found.next_edits.gate) == ("quiet", "eager")
-
-    asyncio.run(scene())
+async def test_one_setting_of_a_section_keeps_its_neighbours(tmp_path: Path, pushes: bool) -> None:
+    start = {"completion": {"maxTokens": 32, "gate": "quiet"}, "nextEdits": {"gate": "eager"}}
+    server, editor = started(tmp_path, start)
+    await editor.start(tmp_path, start)
+    if pushes:
+        settings = {"settings": {"redraft": {"completion": {"maxTokens": 34}}}}
+        editor.tell({"method": "workspace/didChangeConfiguration", "params": settings})
+        await editor.until_taken(34)
+    assert len(editor.told) == 1
+    found = server.settings
+    assert (found.completion.gate, found.next_edits.gate) == ("quiet", "eager")

@@ -78,29 +78,25 @@ class Editor:
 
 
 @pytest.mark.parametrize("fallback", ["model", "none"])
-def test_no_secret_reaches_a_server(tmp_path: Path, fallback: str) -> None:
+async def test_no_secret_reaches_a_server(tmp_path: Path, fallback: str) -> None:
     """What the user allowed is completed by the model of this machine, where that may answer."""
     folder = tmp_path / "work"
     folder.mkdir()
-
-    async def scene() -> None:
-        server = Server()
-        async with served(server) as url:
-            editor = Editor(folder, url, fallback)
-            await editor.start()
-            held_back = editor.open(".env", f"KEY={SECRET}\n\n")
-            allowed = editor.open(".env.local", f"OTHER={SECRET}\n\n")
-            await editor.ask(
-                "workspace/executeCommand",
-                {"command": "redraft.allowFile", "arguments": [{"uri": allowed}]},
-            )
-            assert await editor.use(held_back) == []
-            assert bool(await editor.use(allowed)) is (fallback == "model")
-            assert await editor.use(editor.open("plain.py", "plain_text = 1\n\n"))
-            sent = json.dumps(server.asked)
-            assert "plain_text" in sent
-            assert SECRET not in sent
-            assert ".env" not in sent
-            await editor.hub.close()
-
-    asyncio.run(asyncio.wait_for(scene(), 60))
+    server = Server()
+    async with served(server) as url:
+        editor = Editor(folder, url, fallback)
+        await editor.start()
+        held_back = editor.open(".env", f"KEY={SECRET}\n\n")
+        allowed = editor.open(".env.local", f"OTHER={SECRET}\n\n")
+        await editor.ask(
+            "workspace/executeCommand",
+            {"command": "redraft.allowFile", "arguments": [{"uri": allowed}]},
+        )
+        assert await editor.use(held_back) == []
+        assert bool(await editor.use(allowed)) is (fallback == "model")
+        assert await editor.use(editor.open("plain.py", "plain_text = 1\n\n"))
+        sent = json.dumps(server.asked)
+        assert "plain_text" in sent
+        assert SECRET not in sent
+        assert ".env" not in sent
+        await editor.hub.close()

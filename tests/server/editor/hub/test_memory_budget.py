@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -44,29 +44,18 @@ while (frame := pipe.read()) is not None:
 """An engine of 50 MB and more that loads while a file is there, and whose requests go on until they
 are cancelled."""
 
-Scene = Callable[[Hub], Coroutine[Any, Any, None]]
-
 
 @pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Scene], None]:
-    """Plays a scene with engines that need 100 MB each, in real processes."""
+async def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Hub]:
+    """A hub of engines that need 100 MB each, in real processes."""
     (tmp_path / "staged_process.py").write_text(ENGINE)
     use_modules_of(tmp_path, monkeypatch)
     monkeypatch.setenv("STILL_LOADS", str(tmp_path / "loads"))
     monkeypatch.setattr(memory_budget, "need_of", lambda key: Need(100 * MEGABYTE, key))
     monkeypatch.setattr(client, "check_model", lambda model: None)
-
-    def run(scene: Scene) -> None:
-        async def whole() -> None:
-            hub = Hub()
-            try:
-                await asyncio.wait_for(scene(hub), 60)
-            finally:
-                await hub.close()
-
-        asyncio.run(whole())
-
-    return run
+    started = Hub()
+    yield started
+    await started.close()
 
 
 def settings(path: str, megabytes: int) -> Settings:
@@ -86,133 +75,105 @@ async def ready(engine: EngineClient) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_two_engines_that_fit_stay_beside_each_other(play: Callable[[Scene], None]) -> None:
-    async def scene(hub: Hub) -> None:
-        first, second = made(hub, "/a", 250), made(hub, "/b", 250)
-        await ready(first)
-        await ready(second)
-        assert first.pid
-        assert second.pid
-        told = hub.status()["memory"]
-        assert told["held_bytes"] >= 200 * MEGABYTE
-        assert told["budget_bytes"] == 250 * MEGABYTE
-
-    play(scene)
+async def test_two_engines_that_fit_stay_beside_each_other(hub: Hub) -> None:
+    first, second = made(hub, "/a", 250), made(hub, "/b", 250)
+    await ready(first)
+    await ready(second)
+    assert first.pid
+    assert second.pid
+    told = hub.status()["memory"]
+    assert told["held_bytes"] >= 200 * MEGABYTE
+    assert told["budget_bytes"] == 250 * MEGABYTE
 
 
-def test_the_engine_that_is_idle_longest_gives_way_and_comes_back(
-    play: Callable[[Scene], None],
-) -> None:
-    async def scene(hub: Hub) -> None:
-        first, second, third = (made(hub, path, 250) for path in ("/a", "/b", "/c"))
-        for engine in (first, second):
-            await ready(engine)
-        assert first.pid is not None
-        process = psutil.Process(first.pid)
-        await ready(third)
-        assert not process.is_running()
-        assert (first.status.state, first.memory_bytes) == ("idle", 0)
-        assert first.status.message.startswith("unloaded to make room for /c")
-        assert second.pid
-        await ready(first)
-        assert second.pid is None
-
-    play(scene)
+async def test_the_engine_that_is_idle_longest_gives_way_and_comes_back(hub: Hub) -> None:
+    first, second, third = (made(hub, path, 250) for path in ("/a", "/b", "/c"))
+    for engine in (first, second):
+        await ready(engine)
+    assert first.pid is not None
+    process = psutil.Process(first.pid)
+    await ready(third)
+    assert not process.is_running()
+    assert (first.status.state, first.memory_bytes) == ("idle", 0)
+    assert first.status.message.startswith("unloaded to make room for /c")
+    assert second.pid
+    await ready(first)
+    assert second.pid is None
 
 
-def test_an_engine_at_work_is_waited_for(play: Callable[[Scene], None]) -> None:
-    async def scene(hub: Hub) -> None:
-        first, second = made(hub, "/a", 150), made(hub, "/b", 150)
-        await ready(first)
-        call = first.ask(JOB, "client")
-        starting = asyncio.ensure_future(second.start())
-        await asyncio.wait({starting}, timeout=0.3)
-        assert not starting.done()
-        assert first.pid
-        call.cancel()
-        await starting
-        assert await call.future is None, "its answer came before it gave way"
-        assert first.pid is None
-
-    play(scene)
+async def test_an_engine_at_work_is_waited_for(hub: Hub) -> None:
+    first, second = made(hub, "/a", 150), made(hub, "/b", 150)
+    await ready(first)
+    call = first.ask(JOB, "client")
+    starting = asyncio.ensure_future(second.start())
+    await asyncio.wait({starting}, timeout=0.3)
+    assert not starting.done()
+    assert first.pid
+    call.cancel()
+    await starting
+    assert await call.future is None, "its answer came before it gave way"
+    assert first.pid is None
 
 
-def test_waiting_is_bounded_and_the_next_request_tries_again(
-    play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+async def test_waiting_is_bounded_and_the_next_request_tries_again(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_budget, "WAIT_S", 0.2)
-
-    async def scene(hub: Hub) -> None:
-        first, second = made(hub, "/a", 150), made(hub, "/b", 150)
-        await ready(first)
-        call = first.ask(JOB, "client")
-        with pytest.raises(MemoryTaken, match=r"are left beside /a, at work; ask again"):
-            await second.ask(JOB, "client").future
-        assert not second.refused
-        assert first.pid
-        call.cancel()
-        await ready(second)
-
-    play(scene)
+    first, second = made(hub, "/a", 150), made(hub, "/b", 150)
+    await ready(first)
+    call = first.ask(JOB, "client")
+    with pytest.raises(MemoryTaken, match=r"are left beside /a, at work; ask again"):
+        await second.ask(JOB, "client").future
+    assert not second.refused
+    assert first.pid
+    call.cancel()
+    await ready(second)
 
 
-def test_an_engine_that_loads_is_waited_for_until_it_is_ready(
-    play: Callable[[Scene], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+async def test_an_engine_that_loads_is_waited_for_until_it_is_ready(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory_budget, "WAIT_S", 0.1)
     loads = tmp_path / "loads"
     loads.touch()
-
-    async def scene(hub: Hub) -> None:
-        first, second = made(hub, "/a", 150), made(hub, "/b", 150)
-        await first.start()
-        starting = asyncio.ensure_future(second.start())
-        await asyncio.wait({starting}, timeout=0.5)
-        assert first.status.state == "loading"
-        assert not starting.done(), "a load may take longer than work is waited for"
-        loads.unlink()
-        await starting
-        assert first.pid is None
-        assert second.pid
-
-    play(scene)
+    first, second = made(hub, "/a", 150), made(hub, "/b", 150)
+    await first.start()
+    starting = asyncio.ensure_future(second.start())
+    await asyncio.wait({starting}, timeout=0.5)
+    assert first.status.state == "loading"
+    assert not starting.done(), "a load may take longer than work is waited for"
+    loads.unlink()
+    await starting
+    assert first.pid is None
+    assert second.pid
 
 
-def test_what_never_fits_is_refused_until_the_budget_changes(
-    play: Callable[[Scene], None],
-) -> None:
-    async def scene(hub: Hub) -> None:
-        first, second = made(hub, "/a", 150), made(hub, "/b", 90)
-        await ready(first)
-        with pytest.raises(ModelUnavailable, match=r"memoryMegabytes allows 90 MB; .* would fit"):
-            await second.start()
-        assert first.pid, "nobody gives way in vain"
-        assert "needs 100 MB" in second.refused
-        hub.engine(settings("/b", 120))
-        assert not second.refused
-        await ready(second)
-
-    play(scene)
+async def test_what_never_fits_is_refused_until_the_budget_changes(hub: Hub) -> None:
+    first, second = made(hub, "/a", 150), made(hub, "/b", 90)
+    await ready(first)
+    with pytest.raises(ModelUnavailable, match=r"memoryMegabytes allows 90 MB; .* would fit"):
+        await second.start()
+    assert first.pid, "nobody gives way in vain"
+    assert "needs 100 MB" in second.refused
+    hub.engine(settings("/b", 120))
+    assert not second.refused
+    await ready(second)
 
 
-def test_half_of_what_is_free_and_held_is_the_budget_by_default(
-    play: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
+async def test_half_of_what_is_free_and_held_is_the_budget_by_default(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from operating_system import machine
 
     monkeypatch.setattr(machine, "free_bytes", lambda: 1000 * MEGABYTE)
-
-    async def scene(hub: Hub) -> None:
-        engine = made(hub, "/a", 0)
-        assert hub.status()["memory"] == {"held_bytes": 0, "budget_bytes": 500 * MEGABYTE}
-        await ready(engine)
-        held = used_by(engine.pid)
-        assert held > 50 * MEGABYTE
-        assert hub.status()["memory"]["budget_bytes"] == pytest.approx(
-            (1000 * MEGABYTE + held) / 2, rel=0.05
-        )
-
-    play(scene)
+    engine = made(hub, "/a", 0)
+    assert hub.status()["memory"] == {"held_bytes": 0, "budget_bytes": 500 * MEGABYTE}
+    await ready(engine)
+    held = used_by(engine.pid)
+    assert held > 50 * MEGABYTE
+    assert hub.status()["memory"]["budget_bytes"] == pytest.approx(
+        (1000 * MEGABYTE + held) / 2, rel=0.05
+    )
 
 
 def test_a_model_needs_what_its_header_says_and_its_draft_model_too(tmp_path: Path) -> None:

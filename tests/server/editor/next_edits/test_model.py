@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -87,127 +86,106 @@ class Setting:
         return cast(list[Suggestion], await task)
 
 
-def in_setting(steps: Callable[[Setting], Awaitable[None]], **settings: Any) -> None:
-    async def run() -> None:
-        await steps(Setting(**settings))
-
-    asyncio.run(run())
-
-
 def texts(found: list[Suggestion]) -> list[str | None]:
     return [one.new_text for one in found]
 
 
-def test_the_first_change_comes_before_the_answer_ends_and_the_others_behind_it() -> None:
-    async def steps(one: Setting) -> None:
-        task = await one.ask()
-        assert "def __init__(self, width, height):" in one.engine.asked[0].prediction
-        place = MORE.index("    def area")
-        await one.engine.write(MORE[:place])
-        assert not task.done()
-        await one.engine.write(MORE[place : MORE.index("    def show")])
-        assert texts(await task) == ["        self.height = height\n"]
-        await one.engine.write(MORE[MORE.index("    def show") :])
-        await one.engine.end()
-        assert one.more == [one.document.uri]
-        found = await one.provider.next_edits(one.document, one.cursor)
-        assert found is not None
-        assert texts(found) == ["        self.height = height\n", ".height"]
-        assert len(one.engine.asked) == 1
-
-    in_setting(steps)
+async def test_the_first_change_comes_before_the_answer_ends_and_the_others_behind_it() -> None:
+    setting = Setting()
+    task = await setting.ask()
+    assert "def __init__(self, width, height):" in setting.engine.asked[0].prediction
+    place = MORE.index("    def area")
+    await setting.engine.write(MORE[:place])
+    assert not task.done()
+    await setting.engine.write(MORE[place : MORE.index("    def show")])
+    assert texts(await task) == ["        self.height = height\n"]
+    await setting.engine.write(MORE[MORE.index("    def show") :])
+    await setting.engine.end()
+    assert setting.more == [setting.document.uri]
+    found = await setting.provider.next_edits(setting.document, setting.cursor)
+    assert found is not None
+    assert texts(found) == ["        self.height = height\n", ".height"]
+    assert len(setting.engine.asked) == 1
 
 
-def test_what_a_key_changes_comes_late_in_the_prompt() -> None:
+async def test_what_a_key_changes_comes_late_in_the_prompt() -> None:
     """Where the cursor is in the last edit, it shows as the window before and after it."""
+    setting = Setting()
 
-    async def steps(one: Setting) -> None:
-        async def prompt(cursor: Position) -> str:
-            task = await one.ask(cursor)
-            await one.engine.end("cancelled")
-            await task
-            return "".join(text for text, _ in one.engine.asked[-1].pieces)
-
-        first = await prompt(one.cursor)
-        one.cursor = one.type(one.cursor.line, one.cursor.column, "s")
-        second = await prompt(one.cursor)
-        changed = "    def __init__(self, width, height"
-        assert first[: first.index(changed)] == second[: second.index(changed)]
-        assert TEXT in first[: first.index(changed)]
-        assert NOW in first
-        assert NOW.replace("height", "heights") in second
-        elsewhere = await prompt(Position(8, 0))
-        assert "updated:\n" in elsewhere
-        assert TEXT not in elsewhere
-
-    in_setting(steps)
-
-
-def test_a_key_stops_the_model_and_its_answer() -> None:
-    async def steps(one: Setting) -> None:
-        task = await one.ask()
-        await one.engine.write(NEXT[:60])
-        cursor = one.type(2, 26, "x")
-        await one.engine.wait_for_cancels(1)
+    async def prompt(cursor: Position) -> str:
+        task = await setting.ask(cursor)
+        await setting.engine.end("cancelled")
         await task
-        task = await one.ask(cursor)
-        assert len(one.engine.asked) == 2
-        await one.engine.end("cancelled")
-        assert await task == []
+        return "".join(text for text, _ in setting.engine.asked[-1].pieces)
 
-    in_setting(steps)
-
-
-def test_what_is_taken_is_an_edit_like_the_users_own_and_is_not_proposed_again() -> None:
-    async def steps(one: Setting) -> None:
-        (found,) = await one.answered(NEXT)
-        one.typist.take(one.document, found)
-        assert one.document.text == NEXT
-        one.typist.now_s += 3
-        assert one.typist.history.last is not None
-        assert "self.height = height" in one.typist.history.last.new_text
-        one.cursor = Position(3, 12)
-        assert (
-            await one.answered(NEXT.replace("height\n", "height\n        self.height = height\n"))
-            == []
-        )
-
-    in_setting(steps)
+    first = await prompt(setting.cursor)
+    setting.cursor = setting.type(setting.cursor.line, setting.cursor.column, "s")
+    second = await prompt(setting.cursor)
+    changed = "    def __init__(self, width, height"
+    assert first[: first.index(changed)] == second[: second.index(changed)]
+    assert TEXT in first[: first.index(changed)]
+    assert NOW in first
+    assert NOW.replace("height", "heights") in second
+    elsewhere = await prompt(Position(8, 0))
+    assert "updated:\n" in elsewhere
+    assert TEXT not in elsewhere
 
 
-def test_one_that_the_user_types_along_stays() -> None:
-    async def steps(one: Setting) -> None:
-        half = NOW.replace(
-            "        self.width = width\n", "        self.width = width\n        self\n"
-        )
-        one.typist.change(one.document, (2, 26), (2, 26), "\n        self")
-        one.typist.now_s += 3
-        assert one.document.text == half
-        one.cursor = Position(3, 12)
-        (found,) = await one.answered(NEXT)
-        assert found.new_text == ".height = height"
-        one.type(3, 12, ".he")
-        left = await one.provider.next_edits(one.document, Position(3, 15))
-        assert left is not None
-        assert texts(left) == ["ight = height"]
-        one.type(3, 15, "x")
-        task = await one.ask(Position(3, 16))
-        await one.engine.end("cancelled")
-        assert await task == []
+async def test_a_key_stops_the_model_and_its_answer() -> None:
+    setting = Setting()
+    task = await setting.ask()
+    await setting.engine.write(NEXT[:60])
+    cursor = setting.type(2, 26, "x")
+    await setting.engine.wait_for_cancels(1)
+    await task
+    task = await setting.ask(cursor)
+    assert len(setting.engine.asked) == 2
+    await setting.engine.end("cancelled")
+    assert await task == []
 
-    in_setting(steps)
+
+async def test_what_is_taken_is_an_edit_like_the_users_own_and_is_not_proposed_again() -> None:
+    setting = Setting()
+    (found,) = await setting.answered(NEXT)
+    setting.typist.take(setting.document, found)
+    assert setting.document.text == NEXT
+    setting.typist.now_s += 3
+    assert setting.typist.history.last is not None
+    assert "self.height = height" in setting.typist.history.last.new_text
+    setting.cursor = Position(3, 12)
+    assert (
+        await setting.answered(NEXT.replace("height\n", "height\n        self.height = height\n"))
+        == []
+    )
+
+
+async def test_one_that_the_user_types_along_stays() -> None:
+    setting = Setting()
+    half = NOW.replace("        self.width = width\n", "        self.width = width\n        self\n")
+    setting.typist.change(setting.document, (2, 26), (2, 26), "\n        self")
+    setting.typist.now_s += 3
+    assert setting.document.text == half
+    setting.cursor = Position(3, 12)
+    (found,) = await setting.answered(NEXT)
+    assert found.new_text == ".height = height"
+    setting.type(3, 12, ".he")
+    left = await setting.provider.next_edits(setting.document, Position(3, 15))
+    assert left is not None
+    assert texts(left) == ["ight = height"]
+    setting.type(3, 15, "x")
+    task = await setting.ask(Position(3, 16))
+    await setting.engine.end("cancelled")
+    assert await task == []
 
 
 @data_cases()
-def test_the_gate_lets_through_what_the_model_is_sure_of(
+async def test_the_gate_lets_through_what_the_model_is_sure_of(
     gate: str, likely: float, shown: bool
 ) -> None:
-    async def steps(one: Setting) -> None:
-        assert bool(await one.answered(NEXT, likely)) is shown
-        assert one.provider.model is not None
-        assert ("not sure" in one.provider.model.reason) is not shown
-
-    in_setting(steps, gate=gate)
+    setting = Setting(gate=gate)
+    assert bool(await setting.answered(NEXT, likely)) is shown
+    assert setting.provider.model is not None
+    assert ("not sure" in setting.provider.model.reason) is not shown
 
 
 REFUSED = {
@@ -223,33 +201,30 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_it_is_not_shown(name: str) -> None:
+async def test_it_is_not_shown(name: str) -> None:
     answer, stopped_by, reason = REFUSED[name]
-
-    async def steps(one: Setting) -> None:
-        task = await one.ask()
-        await one.engine.write(answer)
-        await one.engine.end(stopped_by)
-        assert await task == []
-        assert one.provider.model is not None
-        assert any(part in one.provider.model.reason for part in reason.split("|"))
-
-    in_setting(steps, gate="off")
+    setting = Setting(gate="off")
+    task = await setting.ask()
+    await setting.engine.write(answer)
+    await setting.engine.end(stopped_by)
+    assert await task == []
+    assert setting.provider.model is not None
+    assert any(part in setting.provider.model.reason for part in reason.split("|"))
 
 
-def test_a_model_that_answers_no_windows_is_not_asked_any_more_and_the_status_says_so() -> None:
-    async def steps(one: Setting) -> None:
-        assert one.provider.model is not None
-        for times in range(3):
-            assert one.provider.model.trouble == ""
-            assert await one.answered("Here is your code.\n") == []
-            one.cursor = one.type(1, one.cursor.column, "s")
-            assert len(one.engine.asked) == times + 1
-        assert "redraft.nextEdits.format" in one.provider.model.trouble
-        assert await (await one.ask()) == []
-        assert len(one.engine.asked) == 3
-
-    in_setting(steps)
+async def test_a_model_that_answers_no_windows_is_not_asked_any_more_and_the_status_says_so() -> (
+    None
+):
+    setting = Setting()
+    assert setting.provider.model is not None
+    for times in range(3):
+        assert setting.provider.model.trouble == ""
+        assert await setting.answered("Here is your code.\n") == []
+        setting.cursor = setting.type(1, setting.cursor.column, "s")
+        assert len(setting.engine.asked) == times + 1
+    assert "redraft.nextEdits.format" in setting.provider.model.trouble
+    assert await (await setting.ask()) == []
+    assert len(setting.engine.asked) == 3
 
 
 @pytest.mark.parametrize("count", range(5, 17))
@@ -265,95 +240,82 @@ def test_an_answer_that_takes_the_last_edit_back_is_in_the_models_format(count: 
     assert read_answer("\n".join(now), window, FORMATS["redraft"], is_whole=True).text
 
 
-def test_a_model_that_takes_edits_back_is_asked_again() -> None:
+async def test_a_model_that_takes_edits_back_is_asked_again() -> None:
     text = "".join(f"old_{n}\n" for n in range(7))
-
-    async def steps(one: Setting) -> None:
-        one.document = one.typist.open(text)
-        one.typist.now_s += 9
-        for line in range(7):
-            one.typist.now_s -= 3
-            one.cursor = one.type(line, 0, "new_")
-        for times in range(4):
-            assert await one.answered(text) == []
-            assert len(one.engine.asked) == times + 1
-            one.cursor = one.type(6, one.cursor.column, "s")
-        assert one.provider.model is not None
-        assert one.provider.model.trouble == ""
-
-    in_setting(steps)
+    setting = Setting()
+    setting.document = setting.typist.open(text)
+    setting.typist.now_s += 9
+    for line in range(7):
+        setting.typist.now_s -= 3
+        setting.cursor = setting.type(line, 0, "new_")
+    for times in range(4):
+        assert await setting.answered(text) == []
+        assert len(setting.engine.asked) == times + 1
+        setting.cursor = setting.type(6, setting.cursor.column, "s")
+    assert setting.provider.model is not None
+    assert setting.provider.model.trouble == ""
 
 
-def test_a_text_with_a_mark_of_the_format_is_not_sent() -> None:
-    async def steps(one: Setting) -> None:
-        one.cursor = one.type(2, 26, "  # <file_sep>")
-        assert await (await one.ask()) == []
-        assert one.engine.asked == []
-
-    in_setting(steps)
+async def test_a_text_with_a_mark_of_the_format_is_not_sent() -> None:
+    setting = Setting()
+    setting.cursor = setting.type(2, 26, "  # <file_sep>")
+    assert await (await setting.ask()) == []
+    assert setting.engine.asked == []
 
 
-def test_it_is_not_asked_without_an_edit_nor_for_a_file_that_may_not_be_read() -> None:
-    async def steps(one: Setting) -> None:
-        other = one.typist.open(TEXT, uri="file:///project/other.py")
-        one.typist.history.clear()
-        found = await one.provider.next_edits(other, Position(2, 0))
-        assert found == []
-        assert one.engine.asked == []
-
-    in_setting(steps)
+async def test_it_is_not_asked_without_an_edit_nor_for_a_file_that_may_not_be_read() -> None:
+    setting = Setting()
+    other = setting.typist.open(TEXT, uri="file:///project/other.py")
+    setting.typist.history.clear()
+    found = await setting.provider.next_edits(other, Position(2, 0))
+    assert found == []
+    assert setting.engine.asked == []
 
 
-def test_it_is_asked_while_it_is_seen_whether_the_user_goes_on_and_shown_behind_the_pause() -> None:
-    async def steps(one: Setting) -> None:
-        one.typist.now_s -= 3
-        task = await one.ask()
-        assert len(one.engine.asked) == 1
-        await one.engine.write(NEXT)
-        await one.engine.end()
-        assert not task.done()
-        one.typist.now_s += 3
-        assert texts(await task) == ["        self.height = height\n"]
-        assert len(one.engine.asked) == 1
-
-    in_setting(steps)
+async def test_it_is_asked_while_it_is_seen_whether_the_user_goes_on_and_shown_after_it() -> None:
+    setting = Setting()
+    setting.typist.now_s -= 3
+    task = await setting.ask()
+    assert len(setting.engine.asked) == 1
+    await setting.engine.write(NEXT)
+    await setting.engine.end()
+    assert not task.done()
+    setting.typist.now_s += 3
+    assert texts(await task) == ["        self.height = height\n"]
+    assert len(setting.engine.asked) == 1
 
 
-def test_the_model_is_asked_behind_each_key_once_next_edits_are_asked_for() -> None:
-    async def steps(one: Setting) -> None:
-        one.type(1, one.cursor.column, "s")
-        await asyncio.sleep(2 * provider.AHEAD_S)
-        assert one.engine.asked == []
-        await one.answered(NOW)
-        one.cursor = one.type(1, one.cursor.column + 1, "x")
-        one.typist.now_s -= 3
-        await one.engine.wait_for(2)
-        assert one.engine.priorities == [EDIT, PREFETCH]
-        task = await one.ask()
-        assert len(one.engine.asked) == 2, "the request waits for what was begun ahead"
-        await one.engine.write(NEXT.replace("height)", "heightsx)"))
-        await one.engine.end()
-        assert not task.done(), "the user may go on"
-        one.typist.now_s += 3
-        assert texts(await task) == ["        self.height = height\n"]
-
-    in_setting(steps)
+async def test_the_model_is_asked_behind_each_key_once_next_edits_are_asked_for() -> None:
+    setting = Setting()
+    setting.type(1, setting.cursor.column, "s")
+    await asyncio.sleep(2 * provider.AHEAD_S)
+    assert setting.engine.asked == []
+    await setting.answered(NOW)
+    setting.cursor = setting.type(1, setting.cursor.column + 1, "x")
+    setting.typist.now_s -= 3
+    await setting.engine.wait_for(2)
+    assert setting.engine.priorities == [EDIT, PREFETCH]
+    task = await setting.ask()
+    assert len(setting.engine.asked) == 2, "the request waits for what was begun ahead"
+    await setting.engine.write(NEXT.replace("height)", "heightsx)"))
+    await setting.engine.end()
+    assert not task.done(), "the user may go on"
+    setting.typist.now_s += 3
+    assert texts(await task) == ["        self.height = height\n"]
 
 
-def test_a_key_stops_what_was_begun_ahead() -> None:
-    async def steps(one: Setting) -> None:
-        await one.answered(NOW)
-        one.cursor = one.type(1, one.cursor.column, "x")
-        await one.engine.wait_for(2)
-        await one.engine.write(NEXT[:60])
-        before = one.engine.cancelled
-        one.cursor = one.type(1, one.cursor.column, "y")
-        await one.engine.wait_for_cancels(before + 1)
-        await one.engine.wait_for(3)
-        assert "heightxy" in one.engine.asked[-1].prediction
-        await one.engine.end("cancelled")
-
-    in_setting(steps)
+async def test_a_key_stops_what_was_begun_ahead() -> None:
+    setting = Setting()
+    await setting.answered(NOW)
+    setting.cursor = setting.type(1, setting.cursor.column, "x")
+    await setting.engine.wait_for(2)
+    await setting.engine.write(NEXT[:60])
+    before = setting.engine.cancelled
+    setting.cursor = setting.type(1, setting.cursor.column, "y")
+    await setting.engine.wait_for_cancels(before + 1)
+    await setting.engine.wait_for(3)
+    assert "heightxy" in setting.engine.asked[-1].prediction
+    await setting.engine.end("cancelled")
 
 
 @pytest.mark.parametrize(("measured", "now"), [(0.001, 10.0), (0.001, None), (0.1, 0.01)])
@@ -363,20 +325,22 @@ def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor(
     """By what was measured of it, and by what its last prompts took."""
 
     async def asked(seconds: float, now: float | None = None) -> str:
-        one = Setting()
+        setting = Setting()
         pace = tuple(seconds * (n + 1) for n in range(64))
         if now is not None:
-            assert one.provider.model is not None
+            assert setting.provider.model is not None
             rows = 5 * STEP
             result = JobResult("", [], 0, 0, 0.0, 5 * now, {}, "end", rows)
-            one.provider.model.results.append(result)
-        one.engine.status = replace(one.engine.status, prompt_seconds=pace)
-        one.document = one.typist.open("".join(f"{n}, {'some words, ' * 4}\n" for n in range(60)))
-        one.typist.now_s += 9
-        one.cursor = one.type(30, 2, "0")
-        task = await one.ask()
-        window = one.engine.asked[0].prediction
-        await one.engine.end("cancelled")
+            setting.provider.model.results.append(result)
+        setting.engine.status = replace(setting.engine.status, prompt_seconds=pace)
+        setting.document = setting.typist.open(
+            "".join(f"{n}, {'some words, ' * 4}\n" for n in range(60))
+        )
+        setting.typist.now_s += 9
+        setting.cursor = setting.type(30, 2, "0")
+        task = await setting.ask()
+        window = setting.engine.asked[0].prediction
+        await setting.engine.end("cancelled")
         await task
         return window
 
@@ -388,36 +352,32 @@ def test_a_slow_machine_is_asked_for_a_smaller_window_at_the_cursor(
     assert slow in fast
 
 
-def test_what_the_history_settles_is_proposed_without_asking_the_model() -> None:
-    async def steps(one: Setting) -> None:
-        text = "def f(count):\n    return count + 1\n"
-        document = one.typist.open(text, uri="file:///project/rename.py")
-        cursor = one.typist.retype(document, 0, "count", "total")
-        found = await one.provider.next_edits(document, cursor)
-        assert found is not None
-        assert texts(found) == ["total"]
-        assert one.engine.asked == []
-
-    in_setting(steps)
+async def test_what_the_history_settles_is_proposed_without_asking_the_model() -> None:
+    setting = Setting()
+    text = "def f(count):\n    return count + 1\n"
+    document = setting.typist.open(text, uri="file:///project/rename.py")
+    cursor = setting.typist.retype(document, 0, "count", "total")
+    found = await setting.provider.next_edits(document, cursor)
+    assert found is not None
+    assert texts(found) == ["total"]
+    assert setting.engine.asked == []
 
 
-def test_a_chain_that_syntax_settled_is_followed_by_nothing_until_the_next_key() -> None:
-    async def steps(one: Setting) -> None:
-        one.document = one.typist.open("def add(a):\n    return a\n\n\nadd(1)\nadd(2)\n")
-        one.typist.now_s += 9
-        one.cursor = one.type(0, 7, "_up")
-        for _ in range(2):
-            found = await one.provider.next_edits(one.document, one.cursor)
-            assert found
-            one.typist.take(one.document, found[0])
-        assert one.document.text.count("add_up") == 3
-        one.typist.now_s += 3
-        assert await one.provider.next_edits(one.document, one.cursor) == []
-        assert one.engine.asked == []
-        one.cursor = one.type(1, 12, "b")
-        task = await one.ask()
-        assert len(one.engine.asked) == 1
-        await one.engine.end("cancelled")
-        await task
-
-    in_setting(steps)
+async def test_a_chain_that_syntax_settled_is_followed_by_nothing_until_the_next_key() -> None:
+    setting = Setting()
+    setting.document = setting.typist.open("def add(a):\n    return a\n\n\nadd(1)\nadd(2)\n")
+    setting.typist.now_s += 9
+    setting.cursor = setting.type(0, 7, "_up")
+    for _ in range(2):
+        found = await setting.provider.next_edits(setting.document, setting.cursor)
+        assert found
+        setting.typist.take(setting.document, found[0])
+    assert setting.document.text.count("add_up") == 3
+    setting.typist.now_s += 3
+    assert await setting.provider.next_edits(setting.document, setting.cursor) == []
+    assert setting.engine.asked == []
+    setting.cursor = setting.type(1, 12, "b")
+    task = await setting.ask()
+    assert len(setting.engine.asked) == 1
+    await setting.engine.end("cancelled")
+    await task

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -84,55 +82,41 @@ class Book:
         raise AssertionError("next edits come without end")
 
 
-def in_book(scene: Callable[[], Awaitable[None]]) -> None:
-    async def run() -> None:
-        await scene()
-
-    asyncio.run(asyncio.wait_for(run(), 60))
-
-
 @pytest.fixture(autouse=True)
 def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider, "PAUSE_S", 0.0)
 
 
 @pytest.mark.parametrize("added", [False, True])
-def test_the_first_change_of_a_cell_brings_next_edits(added: bool) -> None:
-    async def scene() -> None:
-        text = "def f(count):\n    return count + 1\n"
-        book = Book("x = 1\n") if added else Book("x = 1\n", text)
-        if added:
-            book.add_cell(1, text)
-        book.change(1, 0, 6, 11, "total")
-        await book.take_all(1)
-        assert book.text(1) == "def f(total):\n    return total + 1\n"
-
-    in_book(scene)
+async def test_the_first_change_of_a_cell_brings_next_edits(added: bool) -> None:
+    text = "def f(count):\n    return count + 1\n"
+    book = Book("x = 1\n") if added else Book("x = 1\n", text)
+    if added:
+        book.add_cell(1, text)
+    book.change(1, 0, 6, 11, "total")
+    await book.take_all(1)
+    assert book.text(1) == "def f(total):\n    return total + 1\n"
 
 
 @data_cases()
-def test_the_other_cells_follow(texts: list[str], change: list[Any], after: list[str]) -> None:
-    async def scene() -> None:
-        book = Book(*texts)
-        book.change(*change)
-        await book.take_all(change[0])
-        assert [book.text(number) for number in range(len(texts))] == after
+async def test_the_other_cells_follow(
+    texts: list[str], change: list[Any], after: list[str]
+) -> None:
+    book = Book(*texts)
+    book.change(*change)
+    await book.take_all(change[0])
+    assert [book.text(number) for number in range(len(texts))] == after
 
-    in_book(scene)
 
-
-def test_prose_and_cells_with_secrets_are_left_alone() -> None:
-    async def scene() -> None:
-        token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
-        texts = ["load = 1\n", "# text about load\n", f"key = '{token}'\nload\n", "print(load)\n"]
-        book = Book(*texts, languages={1: "markdown"})
-        book.change(0, 0, 0, 4, "fetch")
-        await book.take_all(0)
-        assert [book.text(number) for number in range(4)] == [
-            *("fetch = 1\n", *texts[1:3], "print(fetch)\n")
-        ]
-
-    in_book(scene)
+async def test_prose_and_cells_with_secrets_are_left_alone() -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    texts = ["load = 1\n", "# text about load\n", f"key = '{token}'\nload\n", "print(load)\n"]
+    book = Book(*texts, languages={1: "markdown"})
+    book.change(0, 0, 0, 4, "fetch")
+    await book.take_all(0)
+    assert [book.text(number) for number in range(4)] == [
+        *("fetch = 1\n", *texts[1:3], "print(fetch)\n")
+    ]
 
 
 def test_places_of_the_whole_text_are_those_of_the_cells() -> None:

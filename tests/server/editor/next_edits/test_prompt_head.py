@@ -50,32 +50,26 @@ class Typing:
         return [one.job.pieces for one in self.engine.prefills]
 
 
-def test_a_key_does_not_end_what_the_next_prompt_begins_with() -> None:
-    async def steps() -> None:
-        one = Typing()
-        assert (await one.key(job(MARK, (f"{HEAD}def a", True)))).done(), "nothing is known yet"
-        assert not (await one.key(job(MARK, (f"{HEAD}def ab", True)))).done()
-        last = await one.key(job(MARK, (f"{HEAD}def abc", True)))
-        assert one.computed == [[MARK, (HEAD, True)]]
-        assert not one.engine.cancelled_prefills
-        assert not last.done()
-        one.engine.prefills[0].end()
-        await last
-        assert (await one.key(job(MARK, (f"{HEAD}def abcd", True)))).done(), "it is computed"
-        assert len(one.computed) == 1
-
-    asyncio.run(steps())
+async def test_a_key_does_not_end_what_the_next_prompt_begins_with() -> None:
+    one = Typing()
+    assert (await one.key(job(MARK, (f"{HEAD}def a", True)))).done(), "nothing is known yet"
+    assert not (await one.key(job(MARK, (f"{HEAD}def ab", True)))).done()
+    last = await one.key(job(MARK, (f"{HEAD}def abc", True)))
+    assert one.computed == [[MARK, (HEAD, True)]]
+    assert not one.engine.cancelled_prefills
+    assert not last.done()
+    one.engine.prefills[0].end()
+    await last
+    assert (await one.key(job(MARK, (f"{HEAD}def abcd", True)))).done(), "it is computed"
+    assert len(one.computed) == 1
 
 
-def test_another_head_takes_its_place() -> None:
-    async def steps() -> None:
-        one = Typing()
-        for text in (f"{HEAD}a\nb", f"{HEAD}a\nc", f"{HEAD}d\nc"):
-            await one.key(job((text, True)))
-        assert one.computed == [[(f"{HEAD}a\n", True)], [(HEAD, True)]]
-        assert [each.cancelled for each in one.engine.prefills] == [True, False]
-
-    asyncio.run(steps())
+async def test_another_head_takes_its_place() -> None:
+    one = Typing()
+    for text in (f"{HEAD}a\nb", f"{HEAD}a\nc", f"{HEAD}d\nc"):
+        await one.key(job((text, True)))
+    assert one.computed == [[(f"{HEAD}a\n", True)], [(HEAD, True)]]
+    assert [each.cancelled for each in one.engine.prefills] == [True, False]
 
 
 @pytest.mark.parametrize(
@@ -87,25 +81,19 @@ def test_another_head_takes_its_place() -> None:
     ],
     ids=["another file", "a short head", "what was a part of the format"],
 )
-def test_nothing_is_computed_ahead(first: GenerateJob, second: GenerateJob) -> None:
-    async def steps() -> None:
-        one = Typing()
-        await one.key(first)
-        assert (await one.key(second)).done()
-        assert not one.computed
-
-    asyncio.run(steps())
+async def test_nothing_is_computed_ahead(first: GenerateJob, second: GenerateJob) -> None:
+    one = Typing()
+    await one.key(first)
+    assert (await one.key(second)).done()
+    assert not one.computed
 
 
-def test_whoever_asks_goes_on_where_the_head_fails() -> None:
-    async def steps() -> None:
-        one = Typing()
-        await one.key(job((f"{HEAD}a", True)))
-        waiting = await one.key(job((f"{HEAD}b", True)))
-        one.engine.calls.fail_all(EngineUnavailable("it died"))
-        await waiting
-
-    asyncio.run(steps())
+async def test_whoever_asks_goes_on_where_the_head_fails() -> None:
+    one = Typing()
+    await one.key(job((f"{HEAD}a", True)))
+    waiting = await one.key(job((f"{HEAD}b", True)))
+    one.engine.calls.fail_all(EngineUnavailable("it died"))
+    await waiting
 
 
 def test_both_prompts_begin_with_what_they_have_in_common() -> None:

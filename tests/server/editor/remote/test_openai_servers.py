@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -81,23 +82,19 @@ def edit_job(selection: str = "def total(prices):\n    return 1\n") -> EditJob:
     return EditJob("/home/u/work", "shop.py", "rename prices", selection, language="python")
 
 
-def with_engine(
-    server: OtherServer, scene: Callable[[RemoteEngine], Coroutine[Any, Any, None]], **more: Any
-) -> None:
-    async def run() -> None:
-        async with served(server) as url:
-            values = {"server": {"url": f"{url}/v1", "key": KEY, **more}}
-            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
-            await scene(engine)
-            await engine.close()
-
-    asyncio.run(asyncio.wait_for(run(), 90))
+@asynccontextmanager
+async def engine_of(server: OtherServer, **more: Any) -> AsyncIterator[RemoteEngine]:
+    """An engine that asks ``server``."""
+    async with served(server) as url:
+        values = {"server": {"url": f"{url}/v1", "key": KEY, **more}}
+        engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
+        yield engine
+        await engine.close()
 
 
-def test_llama_server_is_asked_by_infill() -> None:
+async def test_llama_server_is_asked_by_infill() -> None:
     server = OtherServer("/infill", "/v1/completions", owner="llamacpp")
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         snippets = [ContextSnippet("/home/u/lib.py", "x = 1\n")]
         spans: list[Span] = []
         job = completion(snippets=snippets, context_tokens=-1)
@@ -112,14 +109,11 @@ def test_llama_server_is_asked_by_infill() -> None:
         assert "undrafted" in engine.status.server_note
         assert engine.status.model == "qwen2.5-coder:1.5b"
 
-    with_engine(server, scene)
 
-
-def test_in_a_small_window_most_of_the_room_is_for_the_text_before_the_cursor() -> None:
+async def test_in_a_small_window_most_of_the_room_is_for_the_text_before_the_cursor() -> None:
     server = OtherServer("/v1/completions")
     server.facts = {"max_model_len": 2048}
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         job = replace(completion(), prefix="x = 1\n" * 4000, suffix="y = 2\n" * 4000)
         await engine.ask(job, "c").future
         body = server.bodies("/v1/completions")[-1]
@@ -127,13 +121,10 @@ def test_in_a_small_window_most_of_the_room_is_for_the_text_before_the_cursor() 
         assert 0 < 2 * len(body["suffix"]) < len(body["prompt"])
         assert whole < 8000
 
-    with_engine(server, scene)
 
-
-def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
+async def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
     server = OtherServer("/v1/completions")
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server, model="other") as engine:
         result = await engine.ask(completion(), "c").future
         assert (result.text, result.stopped_by) == ("sum(prices)", "stop")
         body = server.bodies("/v1/completions")[0]
@@ -149,13 +140,10 @@ def test_others_get_prompt_and_suffix_and_stop_where_the_block_ends() -> None:
         assert single.text == "sum(prices)"
         assert engine.status.fills
 
-    with_engine(server, scene, model="other")
 
-
-def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() -> None:
+async def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() -> None:
     server = OtherServer("/v1/completions", takes_suffix=False)
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         for _ in range(2):
             assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
         first, second, third = server.bodies("/v1/completions")
@@ -165,25 +153,19 @@ def test_a_server_without_suffix_gets_the_models_own_form_once_it_has_refused() 
         assert second["prompt"].endswith("print(1)\n<|fim_middle|>")
         assert engine.status.fills
 
-    with_engine(server, scene)
 
-
-def test_a_model_of_no_known_form_goes_on_from_the_prefix_and_the_status_says_so() -> None:
+async def test_a_model_of_no_known_form_goes_on_from_the_prefix_and_the_status_says_so() -> None:
     server = OtherServer("/v1/completions", takes_suffix=False)
     server.models = ["mystery-7b"]
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
         assert server.bodies("/v1/completions")[-1]["prompt"] == CODE
         assert not engine.status.fills
 
-    with_engine(server, scene)
 
-
-def test_an_edit_is_asked_in_chat_and_put_into_the_selection() -> None:
+async def test_an_edit_is_asked_in_chat_and_put_into_the_selection() -> None:
     server = OtherServer("/v1/chat/completions")
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         shown: list[Span] = []
         job = edit_job("def total(prices):\r\n    return 1  \r\n")
         result = await engine.ask(job, "c", shown.extend, EDIT).future
@@ -194,29 +176,23 @@ def test_an_edit_is_asked_in_chat_and_put_into_the_selection() -> None:
         assert "rename prices" in body["messages"][0]["content"]
         assert "/home" not in str(body)
 
-    with_engine(server, scene)
 
-
-def test_answers_without_code_and_empty_documents_are_refused() -> None:
+async def test_answers_without_code_and_empty_documents_are_refused() -> None:
     server = OtherServer("/v1/chat/completions", "/v1/completions")
     server.answer_text = ["I will not."]
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         with pytest.raises((EngineFailed, EditRefused), match="without code"):
             await engine.ask(edit_job(), "c", None, EDIT).future
         with pytest.raises(NothingToContinue):
             await engine.ask(CompletionJob("", "a.py", "", ""), "c").future
         assert await engine.prefill(completion(), "c", PREFILL).future is None
 
-    with_engine(server, scene)
-
 
 @data_cases()
-def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
+async def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
     server = OtherServer(path, owner="llamacpp" if path == "/infill" else "somebody")
     server.pause.clear()
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         begun = asyncio.Event()
         if operation == "edit":
             call = engine.ask(edit_job(), "c", lambda _: begun.set(), EDIT)
@@ -227,42 +203,32 @@ def test_a_cancel_closes_the_connection(operation: str, path: str) -> None:
         await server.closed.wait()
         assert await call.future is None
 
-    with_engine(server, scene)
-
 
 @pytest.mark.parametrize(("path", "owner"), [("/v1/completions", "x"), ("/infill", "llamacpp")])
-def test_a_text_that_was_cut_by_its_length_says_so_and_shows_whole_lines(
+async def test_a_text_that_was_cut_by_its_length_says_so_and_shows_whole_lines(
     path: str, owner: str
 ) -> None:
     server = OtherServer(path, owner=owner)
     server.reason = "length"
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         for pieces, shown in ((["sum("], ""), (["sum(\n", "        prices"], "sum(")):
             server.text = pieces
             result = await engine.ask(completion(), "c").future
             assert (result.text, result.stopped_by) == (shown, "length")
 
-    with_engine(server, scene)
 
-
-def test_a_model_that_is_not_there_is_told_with_those_that_are() -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_a_model_that_is_not_there_is_told_with_those_that_are() -> None:
+    async with engine_of(OtherServer("/v1/completions"), model="missing") as engine:
         with pytest.raises(EngineUnavailable, match=r"one of qwen2\.5-coder:1\.5b, other"):
             await engine.ask(completion(), "c").future
 
-    with_engine(OtherServer("/v1/completions"), scene, model="missing")
 
-
-def test_a_server_that_is_none_is_told() -> None:
+async def test_a_server_that_is_none_is_told() -> None:
     server = OtherServer()
     server.models = []
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         with pytest.raises(EngineUnavailable, match="no model that Redraft can ask"):
             await engine.ask(completion(), "c").future
-
-    with_engine(server, scene)
 
 
 @data_cases()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -89,17 +89,14 @@ def edit_job(selection: str = OLD, **more: Any) -> EditJob:
     return EditJob("", "a.py", "use whole in place of result", selection, language="python", **more)
 
 
-def with_engine(
-    server: Stranger, scene: Callable[[RemoteEngine], Coroutine[Any, Any, None]], **more: Any
-) -> None:
-    async def run() -> None:
-        async with served(server) as url:
-            values = {"server": {"url": url, "key": KEY, **more}}
-            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
-            await scene(engine)
-            await engine.close()
-
-    asyncio.run(asyncio.wait_for(run(), 60))
+@asynccontextmanager
+async def engine_of(server: Stranger, **more: Any) -> AsyncIterator[RemoteEngine]:
+    """An engine that asks ``server``."""
+    async with served(server) as url:
+        values = {"server": {"url": url, "key": KEY, **more}}
+        engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
+        yield engine
+        await engine.close()
 
 
 # An answer that did not end
@@ -137,20 +134,16 @@ CUT = {
 
 
 @pytest.mark.parametrize("stream", CUT.values(), ids=CUT)
-def test_an_answer_that_did_not_end_is_no_edit(stream: str) -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_an_answer_that_did_not_end_is_no_edit(stream: str) -> None:
+    async with engine_of(Stranger(lambda path, body: stream)) as engine:
         with pytest.raises(RedraftError):
             checked_text(OLD, await engine.ask(edit_job(), "c", None, EDIT).future, "python")
 
-    with_engine(Stranger(lambda path, body: stream), scene)
 
-
-def test_a_broken_answer_is_refused_with_the_servers_reason() -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_a_broken_answer_is_refused_with_the_servers_reason() -> None:
+    async with engine_of(Stranger(lambda path, body: CUT["content_filter"])) as engine:
         with pytest.raises(EditRefused, match="content_filter"):
             await engine.ask(edit_job(), "c", None, EDIT).future
-
-    with_engine(Stranger(lambda path, body: CUT["content_filter"]), scene)
 
 
 LINES = "a + b\n    x = 1\n    y = 2"
@@ -165,21 +158,17 @@ CUT_TEXTS = {
 
 
 @pytest.mark.parametrize("stream", CUT_TEXTS.values(), ids=CUT_TEXTS)
-def test_a_completion_that_did_not_end_shows_whole_lines(stream: str) -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_a_completion_that_did_not_end_shows_whole_lines(stream: str) -> None:
+    async with engine_of(Stranger(lambda path, body: stream)) as engine:
         result = await engine.ask(completion(), "c").future
         assert result.text == "a + b\n    x = 1"
         assert result.stopped_by in ("length", "broken")
 
-    with_engine(Stranger(lambda path, body: stream), scene)
 
-
-def test_a_line_that_broke_off_is_not_shown() -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_a_line_that_broke_off_is_not_shown() -> None:
+    async with engine_of(Stranger(lambda path, body: said(COMPLETIONS, "a + ", None))) as engine:
         with pytest.raises(EngineFailed, match="broke off"):
             await engine.ask(completion(single_line=True), "c").future
-
-    with_engine(Stranger(lambda path, body: said(COMPLETIONS, "a + ", None)), scene)
 
 
 # Signs of life, and answers in other shapes
@@ -228,12 +217,10 @@ SHAPES = {
 
 
 @pytest.mark.parametrize("stream", SHAPES.values(), ids=SHAPES)
-def test_a_completion_is_read_in_every_shape(stream: str) -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_a_completion_is_read_in_every_shape(stream: str) -> None:
+    async with engine_of(Stranger(lambda path, body: stream)) as engine:
         result = await engine.ask(completion(), "c").future
         assert (result.text, result.stopped_by) == (TEXT, "end")
-
-    with_engine(Stranger(lambda path, body: stream), scene)
 
 
 THOUGHTS = {
@@ -244,16 +231,13 @@ THOUGHTS = {
 
 
 @pytest.mark.parametrize("thought", THOUGHTS.values(), ids=THOUGHTS)
-def test_thoughts_beside_the_answer_are_none(thought: dict[str, Any]) -> None:
+async def test_thoughts_beside_the_answer_are_none(thought: dict[str, Any]) -> None:
     thinks = sse({"choices": [{"delta": thought, "finish_reason": None}]})
     answers = iter([thinks + said(CHAT, f"```python\n{NEW}```"), thinks + said(CHAT, "")])
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(Stranger(lambda path, body: next(answers))) as engine:
         assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         with pytest.raises(EditRefused, match="without code"):
             await engine.ask(edit_job(), "c", None, EDIT).future
-
-    with_engine(Stranger(lambda path, body: next(answers)), scene)
 
 
 # Contexts
@@ -278,11 +262,10 @@ def small(refusal: str, answer_limit: int = 1 << 20, status: int = 400) -> Answe
 
 
 @pytest.mark.parametrize("refusal", REFUSALS.values(), ids=REFUSALS)
-def test_a_refusal_for_length_halves_what_is_asked_for(refusal: str) -> None:
+async def test_a_refusal_for_length_halves_what_is_asked_for(refusal: str) -> None:
     limit = 300 if "300" in refusal else 1 << 20
     server = Stranger(small(refusal, limit))
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         around = "# a line of code that stands around\n" * 60
         job = edit_job(before=around, after=around)
         assert (await engine.ask(job, "c", None, EDIT).future).text == NEW
@@ -296,28 +279,22 @@ def test_a_refusal_for_length_halves_what_is_asked_for(refusal: str) -> None:
         assert body["suffix"] == "\n\nprint(add(1, 2))\n"
         assert body["prompt"] == completion().prefix
 
-    with_engine(server, scene)
-
 
 @pytest.mark.parametrize("status", [400, 413, 422, 500])
-def test_one_refusal_changes_nothing_for_the_next(status: int) -> None:
+async def test_one_refusal_changes_nothing_for_the_next(status: int) -> None:
     server = Stranger(small(REFUSALS["vLLM"], status=status))
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         long = completion("".join(f"value_{i} = {i}\n" for i in range(600)) + "x = ")
         assert (await engine.ask(long, "c").future).text == "a + b"
         assert all("suffix" in body for body in server.asked_bodies)
 
-    with_engine(server, scene)
 
-
-def test_a_refusal_without_words_is_not_held_against_the_next() -> None:
+async def test_a_refusal_without_words_is_not_held_against_the_next() -> None:
     def answer(path: str, body: Any) -> Any:
         return (400, {}) if len(body["prompt"]) > 3000 else said(path, "a + b\n\n")
 
     server = Stranger(answer, **{"qwen2.5-coder": {}})
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         long = completion("".join(f"value_{i} = {i}\n" for i in range(600)) + "x = ")
         for _ in range(2):
             with pytest.raises(EngineFailed):
@@ -325,49 +302,38 @@ def test_a_refusal_without_words_is_not_held_against_the_next() -> None:
         assert (await engine.ask(completion(), "c").future).text == "a + b"
         assert "suffix" in server.asked_bodies[-1]
 
-    with_engine(server, scene)
-
 
 @data_cases()
-def test_a_field_that_a_server_does_not_take_is_left_out(field: str, told: str) -> None:
+async def test_a_field_that_a_server_does_not_take_is_left_out(field: str, told: str) -> None:
     def answer(path: str, body: Any) -> Any:
         return (
             (400, {"error": {"message": told}}) if field in body else said(path, f"```\n{NEW}```")
         )
 
     server = Stranger(answer)
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         for _ in range(2):
             assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         assert [field in body for body in server.asked_bodies] == [True, False, False]
 
-    with_engine(server, scene)
-
 
 @data_cases()
-def test_the_context_is_what_the_server_lists(facts: dict[str, Any]) -> None:
+async def test_the_context_is_what_the_server_lists(facts: dict[str, Any]) -> None:
     server = Stranger(small("never asked for too much"), **{"tiny-coder": facts})
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         (body,) = server.asked_bodies
         assert 300 < body["max_tokens"] < 1024
         with pytest.raises(EditRefused, match="takes 1024 tokens; select fewer lines"):
             await engine.ask(edit_job(OLD * 60), "c", None, EDIT).future
 
-    with_engine(server, scene)
 
-
-def test_llama_server_tells_its_context_among_its_properties() -> None:
+async def test_llama_server_tells_its_context_among_its_properties() -> None:
     server = Stranger(small("never asked for too much"), **{"m.gguf": {"owned_by": "llamacpp"}})
     server.told["/props"] = {"default_generation_settings": {"n_ctx": 1024}, "total_slots": 1}
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         assert (await engine.ask(edit_job(), "c", None, EDIT).future).text == NEW
         assert len(server.asked_bodies) == 1
-
-    with_engine(server, scene)
 
 
 def test_words_about_length_are_told_from_others() -> None:
@@ -392,39 +358,33 @@ def test_a_prompt_of_characters_beyond_ascii_has_more_tokens() -> None:
 
 
 @data_cases()
-def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any]) -> None:
-    async def scene(engine: RemoteEngine) -> None:
+async def test_models_that_write_no_text_are_not_asked(name: str, facts: dict[str, Any]) -> None:
+    both = {name: facts, "some-coder": {}}
+    async with engine_of(Stranger(lambda path, body: WHOLE, **both)) as engine:
         await engine.ask(completion(), "c").future
         assert engine.status.model == "some-coder"
-
-    both = {name: facts, "some-coder": {}}
-    with_engine(Stranger(lambda path, body: WHOLE, **both), scene)
-
-    async def alone(engine: RemoteEngine) -> None:
+    async with engine_of(Stranger(lambda path, body: WHOLE, **{name: facts})) as engine:
         with pytest.raises(EngineUnavailable, match="writes text"):
             await engine.ask(completion(), "c").future
 
-    with_engine(Stranger(lambda path, body: WHOLE, **{name: facts}), alone)
-
 
 @data_cases()
-def test_the_family_is_what_the_server_says(name: str, facts: dict[str, Any], begins: str) -> None:
+async def test_the_family_is_what_the_server_says(
+    name: str, facts: dict[str, Any], begins: str
+) -> None:
     def answer(path: str, body: Any) -> Any:
         refused = {"error": {"message": "suffix is not currently supported"}}
         return (400, refused) if "suffix" in body else WHOLE
 
     server = Stranger(answer, **{name: facts})
-
-    async def scene(engine: RemoteEngine) -> None:
+    async with engine_of(server) as engine:
         for _ in range(2):
             await engine.ask(completion(), "c").future
         assert ["suffix" in body for body in server.asked_bodies] == [True, False, False]
         assert server.asked_bodies[-1]["prompt"].startswith(begins)
 
-    with_engine(server, scene)
 
-
-def test_ollama_and_lm_studio_say_more_elsewhere() -> None:
+async def test_ollama_and_lm_studio_say_more_elsewhere() -> None:
     refused = {"error": {"message": "m does not support insert"}}
 
     def answer(path: str, body: Any) -> Any:
@@ -445,10 +405,7 @@ def test_ollama_and_lm_studio_say_more_elsewhere() -> None:
         ]
     }
     for server in (ollama, studio):
-
-        async def scene(engine: RemoteEngine) -> None:
+        async with engine_of(server) as engine:
             await engine.ask(completion(), "c").future
             assert engine.status.model.startswith("mine")
-
-        with_engine(server, scene)
         assert server.asked_bodies[-1]["prompt"].startswith("<fim_prefix>")

@@ -166,23 +166,20 @@ def test_a_package_comes_through_it_too(tmp_path: Path) -> None:
         assert proxy.close() == [f"CONNECT {INDEX}:443 HTTP/1.1"]
 
 
-def test_a_server_answers_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def scene() -> None:
-        server = OtherServer("/v1/completions")
-        tls = {"ssl_certfile": str(CERTIFICATE), "ssl_keyfile": str(PRIVATE_KEY)}
-        async with served(server, **tls) as address:
-            proxy = Proxy({SERVER: port_of(address)})
-            monkeypatch.setenv("HTTPS_PROXY", proxy.url)
-            monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
-            # A server of this machine is reached without a proxy, by the same certificates.
-            for url in (f"https://{SERVER}/v1", f"{address}/v1"):
-                values = {"server": {"url": url, "key": KEY}}
-                engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
-                assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
-                await engine.close()
-            assert proxy.close() == [f"CONNECT {SERVER}:443 HTTP/1.1"]
-
-    asyncio.run(asyncio.wait_for(scene(), 60))
+async def test_a_server_answers_through_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    server = OtherServer("/v1/completions")
+    tls = {"ssl_certfile": str(CERTIFICATE), "ssl_keyfile": str(PRIVATE_KEY)}
+    async with served(server, **tls) as address:
+        proxy = Proxy({SERVER: port_of(address)})
+        monkeypatch.setenv("HTTPS_PROXY", proxy.url)
+        monkeypatch.setenv("SSL_CERT_FILE", str(CERTIFICATE))
+        # A server of this machine is reached without a proxy, by the same certificates.
+        for url in (f"https://{SERVER}/v1", f"{address}/v1"):
+            values = {"server": {"url": url, "key": KEY}}
+            engine = RemoteEngine(read_settings(values).settings.server, lambda: None, None)
+            assert (await engine.ask(completion(), "c").future).text == "sum(prices)"
+            await engine.close()
+        assert proxy.close() == [f"CONNECT {SERVER}:443 HTTP/1.1"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ that is away, and what stands for an engine in tests."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,10 @@ LONG = EditJob(
 AWAY = "http://127.0.0.1:9"
 SOON_S = 120
 
-Scene = Callable[[EngineInterface], Coroutine[Any, Any, None]]
-
 
 @pytest.fixture(params=["a process", "a server", "a server that is away", "the stand-in"])
-def play(request: pytest.FixtureRequest, model: Path) -> Callable[[Scene], None]:
-    """Plays a scene with such an engine, and closes it."""
+async def engine(request: pytest.FixtureRequest, model: Path) -> AsyncIterator[EngineInterface]:
+    """Such an engine, which is closed at the end."""
 
     def made() -> EngineInterface:
         if request.param == "the stand-in":
@@ -62,14 +60,9 @@ def play(request: pytest.FixtureRequest, model: Path) -> Callable[[Scene], None]
         settings = read_settings({"server": {"url": url, "key": KEY}}).settings.server
         return RemoteEngine(settings, lambda: None, None if there else process)
 
-    async def run(scene: Scene) -> None:
-        engine = made()
-        try:
-            await scene(engine)
-        finally:
-            await engine.close()
-
-    return lambda scene: asyncio.run(asyncio.wait_for(run(scene), 2 * SOON_S))
+    started = made()
+    yield started
+    await started.close()
 
 
 async def ended(call: Call) -> Any:
@@ -81,110 +74,86 @@ async def ended(call: Call) -> Any:
 
 
 @pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
-def test_a_text_is_its_spans(play: Callable[[Scene], None], job: Any) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        spans: list[Span] = []
-        call = engine.ask(job, "a client", spans.extend, EDIT)
-        result = await call.future
-        assert isinstance(result, JobResult)
-        assert result.text
-        # An edit ends as its selection does.
-        assert "".join(span.text for span in spans).rstrip() == result.text.rstrip()
-        assert 0 < result.forwards <= result.tokens + 1
-        assert call.priority == EDIT
-        assert not engine.calls.busy
-        assert (engine.status.state, engine.refused) == ("ready", "")
-
-    play(scene)
+async def test_a_text_is_its_spans(engine: EngineInterface, job: Any) -> None:
+    spans: list[Span] = []
+    call = engine.ask(job, "a client", spans.extend, EDIT)
+    result = await call.future
+    assert isinstance(result, JobResult)
+    assert result.text
+    # An edit ends as its selection does.
+    assert "".join(span.text for span in spans).rstrip() == result.text.rstrip()
+    assert 0 < result.forwards <= result.tokens + 1
+    assert call.priority == EDIT
+    assert not engine.calls.busy
+    assert (engine.status.state, engine.refused) == ("ready", "")
 
 
-def test_a_prompt_that_may_come_is_computed_without_a_text(play: Callable[[Scene], None]) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        for job in JOBS.values():
-            result = await engine.prefill(job, "a client").future
-            assert result is None or result.text == ""
-        assert not engine.calls.busy
-
-    play(scene)
+async def test_a_prompt_that_may_come_is_computed_without_a_text(engine: EngineInterface) -> None:
+    for job in JOBS.values():
+        result = await engine.prefill(job, "a client").future
+        assert result is None or result.text == ""
+    assert not engine.calls.busy
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_cancelled_request_ends_and_the_next_is_answered(
-    play: Callable[[Scene], None], begun: bool
+async def test_a_cancelled_request_ends_and_the_next_is_answered(
+    engine: EngineInterface, begun: bool
 ) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        writing = asyncio.Event()
-        if begun:
-            await engine.ask(JOBS["a completion"], "a client").future
-        call = engine.ask(LONG, "a client", lambda _: writing.set())
-        if begun and not isinstance(engine, EngineStandIn):
-            await asyncio.wait_for(writing.wait(), SOON_S)
-        call.cancel()
-        call.cancel()
-        result = await ended(call)
-        assert result is None or result.stopped_by == "cancelled"
-        assert call.cancelled is not None
-        assert (await engine.ask(JOBS["a completion"], "a client").future).text
-        assert not engine.calls.busy
-
-    play(scene)
-
-
-def test_whoever_stops_waiting_cancels(play: Callable[[Scene], None]) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        call = engine.ask(LONG, "a client")
-        waiting = asyncio.ensure_future(call.result())
-        await asyncio.sleep(0)
-        waiting.cancel()
-        await asyncio.wait({waiting})
-        assert call.cancelled is not None
-        await ended(call)
-
-    play(scene)
-
-
-def test_it_says_when_it_has_work_and_when_it_has_none(play: Callable[[Scene], None]) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        told: list[bool] = []
-        engine.calls.on_busy = lambda: told.append(engine.calls.busy)
+    writing = asyncio.Event()
+    if begun:
         await engine.ask(JOBS["a completion"], "a client").future
-        assert told == [True, False]
-        assert engine.calls.request_count == 1
-
-    play(scene)
-
-
-def test_several_are_under_way_together(play: Callable[[Scene], None]) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        jobs = [replace(JOBS["a completion"], path=f"{number}.py") for number in range(3)]  # type: ignore[type-var]
-        calls = [engine.ask(job, f"client {job.path}", None, COMPLETION) for job in jobs]
-        assert len({call.id for call in calls}) == 3
-        texts = {(await call.future).text for call in calls}
-        assert len(texts) == 1, "what one asks changes no other's text"
-
-    play(scene)
+    call = engine.ask(LONG, "a client", lambda _: writing.set())
+    if begun and not isinstance(engine, EngineStandIn):
+        await asyncio.wait_for(writing.wait(), SOON_S)
+    call.cancel()
+    call.cancel()
+    result = await ended(call)
+    assert result is None or result.stopped_by == "cancelled"
+    assert call.cancelled is not None
+    assert (await engine.ask(JOBS["a completion"], "a client").future).text
+    assert not engine.calls.busy
 
 
-def test_what_it_is_told_before_there_is_a_model_is_in_order(
-    play: Callable[[Scene], None], tmp_path: Path
+async def test_whoever_stops_waiting_cancels(engine: EngineInterface) -> None:
+    call = engine.ask(LONG, "a client")
+    waiting = asyncio.ensure_future(call.result())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert call.cancelled is not None
+    await ended(call)
+
+
+async def test_it_says_when_it_has_work_and_when_it_has_none(engine: EngineInterface) -> None:
+    told: list[bool] = []
+    engine.calls.on_busy = lambda: told.append(engine.calls.busy)
+    await engine.ask(JOBS["a completion"], "a client").future
+    assert told == [True, False]
+    assert engine.calls.request_count == 1
+
+
+async def test_several_are_under_way_together(engine: EngineInterface) -> None:
+    jobs = [replace(JOBS["a completion"], path=f"{number}.py") for number in range(3)]  # type: ignore[type-var]
+    calls = [engine.ask(job, f"client {job.path}", None, COMPLETION) for job in jobs]
+    assert len({call.id for call in calls}) == 3
+    texts = {(await call.future).text for call in calls}
+    assert len(texts) == 1, "what one asks changes no other's text"
+
+
+async def test_what_it_is_told_before_there_is_a_model_is_in_order(
+    engine: EngineInterface, tmp_path: Path
 ) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        engine.set_buffer(str(tmp_path), "b.py", lambda: "b = 1\n", opened=True)
-        engine.tell(AcceptedText("", "a.py", "x = ", "1"))
-        await engine.start()
-        assert (await engine.ask(JOBS["a completion"], "a client").future).text
-
-    play(scene)
+    engine.set_buffer(str(tmp_path), "b.py", lambda: "b = 1\n", opened=True)
+    engine.tell(AcceptedText("", "a.py", "x = ", "1"))
+    await engine.start()
+    assert (await engine.ask(JOBS["a completion"], "a client").future).text
 
 
-def test_an_engine_that_is_closed_leaves_no_request_under_way(
-    play: Callable[[Scene], None],
+async def test_an_engine_that_is_closed_leaves_no_request_under_way(
+    engine: EngineInterface,
 ) -> None:
-    async def scene(engine: EngineInterface) -> None:
-        await engine.ask(JOBS["a completion"], "a client").future
-        call = engine.ask(LONG, "a client")
-        await engine.close()
-        await ended(call)
-        assert not engine.calls.busy
-
-    play(scene)
+    await engine.ask(JOBS["a completion"], "a client").future
+    call = engine.ask(LONG, "a client")
+    await engine.close()
+    await ended(call)
+    assert not engine.calls.busy
