@@ -15,10 +15,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
 sys.path.insert(0, str(Path(__file__).parent))
 
 from gguf_writer import write_gguf
 from small_vocabularies import BYTE, CONTROL, LETTERS, NORMAL, UNKNOWN, USER_DEFINED
+from text_cases import data_beside
 
 FILE = Path(__file__).parents[1] / "data" / "golden_prompts.json"
 _WORDS = (
@@ -121,163 +123,7 @@ class Family:
         return {"bos_token": self.beginning, "eos_token": end}
 
 
-_CHATML = (
-    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"
-    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}{% endif %}"
-)
-_LAST_THOUGHT = "{% set c = m.content.split('</think>')[-1].lstrip('\\n') %}"
-
-FAMILIES = (
-    Family(
-        "Qwen2.5",
-        "{% if messages[0].role != 'system' %}{{ '<|im_start|>system\\nHello<|im_end|>\\n' }}"
-        "{% endif %}" + _CHATML,
-        ("<|im_end|>", "<|im_start|>", "<|endoftext|>"),
-        "qwen2",
-        ("<tool_call>", "</tool_call>"),
-        keys={"add_bos_token": False},
-    ),
-    Family(
-        "Qwen3",
-        "{% for m in messages %}" + _LAST_THOUGHT + "{{ '<|im_start|>' ~ m.role ~ '\\n' ~ c ~ "
-        "'<|im_end|>' ~ '\\n' }}{% endfor %}{{ '<|im_start|>assistant\\n' }}"
-        "{% if enable_thinking is defined and enable_thinking is false %}"
-        "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}",
-        ("<|im_end|>", "<|im_start|>", "<|endoftext|>"),
-        "qwen2",
-        ("<think>", "</think>", "<tool_call>"),
-        off={"enable_thinking": False},
-    ),
-    Family(
-        "Llama 3",
-        "{% for m in messages %}{% set c = '<|start_header_id|>' + m['role'] + "
-        "'<|end_header_id|>\\n\\n' + m['content'] | trim + '<|eot_id|>' %}"
-        "{% if loop.index0 == 0 %}{% set c = bos_token + c %}{% endif %}{{ c }}{% endfor %}"
-        "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}",
-        ("<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end_header_id|>"),
-        "llama-bpe",
-        beginning="<|begin_of_text|>",
-    ),
-    Family(
-        "Mistral",
-        "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
-        "{{ '[INST] ' + m.content + '[/INST]' }}{% else %}"
-        "{{ ' ' + m.content | trim + eos_token }}{% endif %}{% endfor %}",
-        ("[INST]", "[/INST]"),
-        beginning="<s>",
-        keys={"eos_token_id": 2, "add_bos_token": True},
-    ),
-    Family(
-        "Gemma",
-        "{{ bos_token }}{% for m in messages %}"
-        "{% if (m.role == 'user') != (loop.index0 % 2 == 0) %}{{ raise_exception('turns') }}"
-        "{% endif %}{% if m.role == 'assistant' %}{% set r = 'model' %}{% else %}"
-        "{% set r = m.role %}{% endif %}"
-        "{{ '<start_of_turn>' + r + '\\n' + m.content | trim + '<end_of_turn>\\n' }}{% endfor %}"
-        "{% if add_generation_prompt %}{{ '<start_of_turn>model\\n' }}{% endif %}",
-        ("<end_of_turn>", "<start_of_turn>"),
-        texts=("<table>", "</td>", "<code>"),
-        beginning="<s>",
-        keys={"add_space_prefix": False, "add_bos_token": True},
-    ),
-    Family(
-        "Phi-3",
-        "{% for m in messages %}{{ '<|' + m.role + '|>' + '\\n' + m.content + '<|end|>' + '\\n' }}"
-        "{% endfor %}{{ '<|assistant|>' + '\\n' }}",
-        ("<|end|>", "<|user|>", "<|assistant|>", "<|system|>", "<|endoftext|>"),
-        beginning="<s>",
-        keys={"add_bos_token": False},
-        general_name="Phi-3 mini",
-    ),
-    Family(
-        "DeepSeek-R1",
-        "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}"
-        "{{ '<｜User｜>' + m.content }}{% else %}"
-        + _LAST_THOUGHT
-        + "{{ '<｜Assistant｜>' + c + '<｜end▁of▁sentence｜>' }}{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}{{ '<｜Assistant｜><think>\\n' }}{% endif %}",
-        ("<｜end▁of▁sentence｜>", "<｜begin▁of▁sentence｜>", "<｜User｜>", "<｜Assistant｜>"),
-        "deepseek-r1-qwen",
-        ("<think>", "</think>"),
-        beginning="<｜begin▁of▁sentence｜>",
-        keys={"add_bos_token": True},
-        closes="\n</think>\n\n",
-    ),
-    Family(
-        "Granite",
-        "{% for m in messages %}{{ '<|start_of_role|>' + m['role'] + '<|end_of_role|>' + "
-        "m['content'] + '<|end_of_text|>\\n' }}{% endfor %}"
-        "{{ '<|start_of_role|>assistant' + (' <think>' if thinking else '') }}"
-        "{{ '<|end_of_role|>' }}",
-        ("<|end_of_text|>", "<|start_of_role|>", "<|end_of_role|>"),
-        "refact",
-        off={"thinking": False},
-    ),
-    Family(
-        "SmolLM3",
-        "{% for m in messages %}{% if m.role == 'assistant' %}{{ '<|im_start|>assistant\\n' }}"
-        "{% generation %}{{ m.content ~ '<|im_end|>\\n' }}{% endgeneration %}{% else %}"
-        "{{ '<|im_start|>' ~ m.role ~ '\\n' ~ m.content ~ '<|im_end|>\\n' }}{% endif %}{% endfor %}"
-        "{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
-        "{% if not enable_thinking | default(true) %}{{ '<think>\\n\\n</think>\\n' }}{% endif %}"
-        "{% endif %}",
-        ("<|im_end|>", "<|im_start|>"),
-        "smollm",
-        off={"enable_thinking": False},
-    ),
-    Family(
-        "StarCoder2",
-        "{{ bos_token }}{% for m in messages %}"
-        "{% if m.role == 'user' %}{{ '### Instruction\\n' + m.content + '\\n\\n' }}"
-        "{% else %}{{ '### Response\\n' + m.content + eos_token + '\\n\\n' }}{% endif %}"
-        "{% endfor %}{{ '### Response\\n' }}",
-        ("<|endoftext|>", "<fim_prefix>", "<file_sep>"),
-        "starcoder",
-        beginning="<|endoftext|>",
-    ),
-    Family(
-        "CodeLlama",
-        "{% for m in messages %}{% if m.role == 'user' %}"
-        "{{ bos_token + '[INST] ' + m.content | trim + ' [/INST]' }}"
-        "{% else %}{{ ' ' + m.content | trim + ' ' + eos_token }}{% endif %}{% endfor %}",
-        ("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),
-        beginning="<s>",
-        keys={"eos_token_id": 2},
-    ),
-    Family(
-        "GLM-4",
-        "{{ '[gMASK]<sop>' }}{% for m in messages %}"
-        "{{ '<|' ~ m.role ~ '|>\\n' ~ m.content.strip() }}{% endfor %}{{ '<|assistant|>' }}"
-        "{{ '\\n<think></think>' if enable_thinking is defined and not enable_thinking else '' }}",
-        ("<|endoftext|>", "[gMASK]", "<sop>", "<|user|>", "<|assistant|>"),
-        "glm4",
-        ("<think>", "</think>"),
-        off={"enable_thinking": False},
-    ),
-    Family(
-        "Command R",
-        "{{ bos_token }}{% for m in messages %}"
-        "{% set r = 'USER' if m.role == 'user' else 'CHATBOT' %}"
-        "{{ '<|START_OF_TURN_TOKEN|><|' ~ r ~ '_TOKEN|>' ~ m.content.strip() }}"
-        "{{ '<|END_OF_TURN_TOKEN|>' }}{% endfor %}"
-        "{{ '<|START_OF_TURN_TOKEN|><|CHATBOT_TOKEN|>' }}",
-        (
-            *("<|END_OF_TURN_TOKEN|>", "<|START_OF_TURN_TOKEN|>", "<|USER_TOKEN|>"),
-            *("<|CHATBOT_TOKEN|>", "<BOS_TOKEN>"),
-        ),
-        "command-r",
-        beginning="<BOS_TOKEN>",
-        keys={"add_bos_token": True},
-    ),
-    Family(
-        "Zephyr",
-        "{% for m in messages %}{{ '<|' + m['role'] + '|>\\n' + m['content'] + eos_token }}\n"
-        "{% endfor %}{{ '<|assistant|>\\n' }}",
-        (),
-        beginning="<s>",
-        keys={"eos_token_id": 2, "add_bos_token": True},
-    ),
-)
+FAMILIES = [Family(**each) for each in data_beside(__file__)["FAMILIES"]]
 BY_NAME = {family.name: family for family in FAMILIES}
 
 
