@@ -267,8 +267,8 @@ def expand_rows(
     seconds, acceptance_scale, rate = worth.seconds, worth.acceptance_scale, worth.rate
     # Every candidate takes at least one row from its siblings, so this many can ever exist.
     capacity = (worth.most + 1) * 4 + rows
-    found, votes = _allocate(capacity), _votes_of(rows)
-    heap, chances = found.heap, found.chances
+    offers, votes = _allocate(capacity), _votes_of(rows)
+    heap, chances = offers.heap, offers.chances
     for row in range(rows):
         votes.following[row] = row + 1 if row + 1 < rows else NO_ROW
     boost, least = odds(slips, FOLLOWING), _least_of(worth)
@@ -285,7 +285,7 @@ def expand_rows(
                 next_row = sources.rows[votes.strongest[entry]] + depth
                 chance *= copy_rate(slips, sources.places[next_row])
             if chance >= least and candidates < capacity:
-                _keep(sources, votes, entry, node, depth, chance, here, found, candidates)
+                _keep(sources, votes, entry, node, depth, chance, here, offers, candidates)
                 heap[size] = candidates
                 sift_up(heap, chances, size)
                 candidates, size = candidates + 1, size + 1
@@ -300,11 +300,11 @@ def expand_rows(
         size, nodes = size - 1, nodes + 1
         heap[0] = heap[size]
         sift_down(heap, chances, size)
-        tree.tokens[node], tree.parents[node] = found.tokens[item], found.parents[item]
-        tree.chances[node], tree.kinds[node] = chances[item], found.kinds[item]
+        tree.tokens[node], tree.parents[node] = offers.tokens[item], offers.parents[item]
+        tree.chances[node], tree.kinds[node] = chances[item], offers.kinds[item]
         expected += acceptance_scale * chances[item]
         if expected - rate * seconds[nodes] > best_value:
             best_value, best_count = expected - rate * seconds[nodes], nodes
-        depth, reach, first_row = found.depths[item], chances[item], found.first_rows[item]
-        last_class = sources.classes[found.tokens[item]]
-        here = _behind(root, found.anchors[item], found.off_tracks[item], last_class)
+        depth, reach, first_row = offers.depths[item], chances[item], offers.first_rows[item]
+        last_class = sources.classes[offers.tokens[item]]
+        here = _behind(root, offers.anchors[item], offers.off_tracks[item], last_class)

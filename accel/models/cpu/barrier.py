@@ -164,13 +164,13 @@ def take(barrier: Barrier, thread: int, items: int) -> int:
     spans = barrier[_SPANS]
     for away in range(spans):
         span = (thread + away) % spans
-        taken, first, after = (
+        counter, first, after = (
             _TAKEN + span * _APART,
             items * span // spans,
             items * (span + 1) // spans,
         )
-        if first + _load(barrier, taken) < after:
-            item = first + _added(barrier, taken, 1)
+        if first + _load(barrier, counter) < after:
+            item = first + _added(barrier, counter, 1)
             if item < after:
                 return item
     return items

@@ -119,8 +119,8 @@ _SIGNED = PackedLayout(8, bits=8, is_signed=True), PackedLayout(9, bits=4, is_si
 SIGNED_LAYOUTS = (*_SIGNED, *LAYOUTS[2:])
 
 _PAIRED = tuple(
-    replace(layout, number=10 + place, is_paired=True)
-    for place, layout in enumerate((*_SIGNED, FOUR_MINIMUM, FOUR_SUPER))
+    replace(layout, number=number, is_paired=True)
+    for number, layout in enumerate((*_SIGNED, FOUR_MINIMUM, FOUR_SUPER), 10)
 )
 PAIRED_LAYOUTS = (*_PAIRED[:3], FIVE_MINIMUM, SIX, _PAIRED[3], FIVE_SUPER, SIX_SUPER)
 """The same weights for Arm's dot products, and for its products of small matrices: there, to
