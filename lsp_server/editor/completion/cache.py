@@ -8,7 +8,13 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.tasks.completion.confidence_gate import LikelyPiece, gated, is_inside, rest_of
+from lsp_server.tasks.completion.confidence_gate import (
+    LikelyPiece,
+    gated,
+    least_joint,
+    rest_of,
+    sure_length,
+)
 
 LOOKBACK = 128
 """Typed characters between where a suggestion was made and the cursor."""
@@ -31,9 +37,10 @@ class Entry:
     complete: bool
     """Generation ended by itself. Of an unfinished text only whole lines are used."""
     pieces: Sequence[LikelyPiece] = ()
-    """How likely the model found its tokens, where that is known."""
-    is_short: bool = False
-    """Nothing was written after what the model is sure of: by hand there is more to ask for."""
+    """How likely the model found its tokens. Where that is known there is more to ask for by
+    hand."""
+    is_cut: bool = False
+    """More may come into sight at its end."""
     made: float = field(default_factory=time.monotonic)
 
 
@@ -60,12 +67,10 @@ class SuggestionCache:
         text: str,
         complete: bool,
         pieces: Sequence[LikelyPiece] = (),
-        is_short: bool = False,
+        is_cut: bool = False,
     ) -> None:
         """Remember what was written between ``prefix`` and ``suffix``."""
-        entry = Entry(
-            prefix[-TAIL:], suffix[:HEAD], text, complete, pieces=pieces, is_short=is_short
-        )
+        entry = Entry(prefix[-TAIL:], suffix[:HEAD], text, complete, pieces, is_cut)
         entries = self._documents.setdefault(document, [])
         self._documents.move_to_end(document)
         entries[:] = [old for old in entries if (old.tail, old.head) != (entry.tail, entry.head)][
@@ -86,18 +91,15 @@ class SuggestionCache:
     ) -> CacheHit | None:
         """Return the rest of a cached suggestion that fits here. None without one, or if the model
         can say more: for requests by hand (``invoked``), and if it was unsure (by ``threshold``) of
-        a token that is now typed in part."""
+        a token that is now typed in part, or of what comes after all that is written."""
         now = time.monotonic()
         window = prefix[-(TAIL + LOOKBACK) :]
         for entry in self._documents.get(document, ()):
             if now - entry.made < LIFETIME_S and _same_suffix(entry.head, suffix):
                 hit = _rest(entry, window, len(window) == len(prefix))
                 if hit is not None:
-                    typed = len(entry.text) - len(hit.text)
-                    is_begun = hit.complete and is_inside(entry.pieces, typed)
-                    if is_begun and not gated(hit.text, hit.pieces, threshold):
-                        return None
-                    return None if invoked and entry.is_short else hit
+                    asks = invoked or (threshold > 0 and _has_more(entry, hit, threshold))
+                    return None if entry.pieces and asks else hit
         return None
 
     def forget(self, document: str) -> None:
@@ -122,6 +124,19 @@ def _rest(entry: Entry, window: str, is_whole: bool) -> CacheHit | None:
         lines = rest[: max(0, rest.rfind("\n"))]
         return CacheHit(lines, False, pieces) if lines.strip() else None
     return None
+
+
+def _has_more(entry: Entry, hit: CacheHit, threshold: float) -> bool:
+    """Return True if the model may say more than ``hit``, as text was typed since: all of it is
+    sure up to where it was cut, or would be shown if a token that is typed in part were certain."""
+    pieces = list(hit.pieces)
+    if pieces and pieces[0] != entry.pieces[-len(pieces)]:
+        pieces[0] = pieces[0]._replace(logprob=0.0)
+    is_sure = sure_length(pieces, least_joint(threshold)) >= len(hit.text)
+    if entry.is_cut and is_sure and hit.text != entry.text:
+        return True
+    is_hidden = not gated(hit.text, hit.pieces, threshold)
+    return is_hidden and bool(gated(hit.text, pieces, threshold))
 
 
 def _same_suffix(head: str, suffix: str) -> bool:

@@ -24,7 +24,7 @@ from lsp_server.editor.completion.automatic_trigger import (
     offered,
 )
 from lsp_server.editor.completion.bracket_cache import DocumentBrackets
-from lsp_server.editor.completion.cache import SuggestionCache
+from lsp_server.editor.completion.cache import CacheHit, SuggestionCache
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
 from lsp_server.editor.completion.running import Running
@@ -129,11 +129,7 @@ class CompletionProvider:
         if not ask.invoked and (not is_place(ask) or is_prose(ask)):
             flight.stop()
             return Answer(reason=IN_PROSE if is_place(ask) else NOTHING_MISSING)
-        hit = self._cache.find(
-            *(ask.document, ask.prefix, ask.suffix),
-            invoked=ask.invoked,
-            threshold=ask.threshold,
-        )
+        hit = self._known(ask)
         # What was shown stays first among the alternatives, also after a part of it was taken.
         several = ask.invoked and self._settings().completion.alternatives > 1
         without_model = hit is not None and not several
@@ -156,6 +152,13 @@ class CompletionProvider:
         texts = [filtered.sure, *others] if filtered.sure else others
         reason = "" if texts else NOT_SURE if filtered.text else "the model suggests nothing here"
         return Answer(texts, reason, without_model)
+
+    def _known(self, ask: CompletionRequest) -> CacheHit | None:
+        return self._cache.find(
+            *(ask.document, ask.prefix, ask.suffix),
+            invoked=ask.invoked,
+            threshold=ask.threshold,
+        )
 
     def _filtered(
         self, text: str, pieces: Sequence[LikelyPiece], ask: CompletionRequest
@@ -186,6 +189,9 @@ class CompletionProvider:
                     fitting = (run for run in flight if run.typed_since(ask) is not None)
                     running = next(fitting, None) or self._start(ask, flight, COMPLETION)
                 typed = len(ask.prefix) - len(running.ask.prefix)
+                if running.is_cut and typed and self._known(ask) is None:
+                    running = None
+                    continue
                 rest, pieces = running.text[typed:], rest_of(running.pieces, typed)
                 gate = running.gate if pieces else 0.0
                 if running.finished or (gate and sure_length(pieces, gate) < len(rest)):
@@ -256,7 +262,7 @@ class CompletionProvider:
         if text or running.complete:
             self._cache.add(
                 *(ask.document, ask.prefix, ask.suffix, text, running.complete, pieces),
-                is_short=bool(pieces) and ask.threshold > 0,
+                is_cut=running.is_cut,
             )
 
     def shown(self, ask: CompletionRequest, text: str) -> None:
@@ -264,16 +270,13 @@ class CompletionProvider:
         Not where the user has gone on by then."""
         settings = self._settings()
         if settings.completion.prefetch and not (ask.invoked or saving_reason(settings.power)):
-            flight = self._flights[ask.document]
-            flight.soon(AHEAD_S, lambda: self._fetch_ahead(ask, text, flight))
+            following = replace(ask, prefix=ask.prefix + text)
+            self._flights[ask.document].soon(AHEAD_S, lambda: self._fetch_ahead(following))
 
-    def _fetch_ahead(
-        self, ask: CompletionRequest, suggestion: str, flight: InFlight[Running]
-    ) -> None:
-        following = replace(ask, prefix=ask.prefix + suggestion)
-        is_known = self._cache.find(ask.document, following.prefix, ask.suffix) is not None
-        if not is_known and all(running.typed_since(following) is None for running in flight):
-            self._start(following, flight, PREFETCH)
+    def _fetch_ahead(self, ask: CompletionRequest) -> None:
+        flight = self._flights[ask.document]
+        if self._known(ask) is None and all(work.typed_since(ask) is None for work in flight):
+            self._start(ask, flight, PREFETCH)
 
     async def _alternatives(self, ask: CompletionRequest, first: str) -> list[str]:
         texts: list[str] = []

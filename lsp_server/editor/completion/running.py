@@ -24,7 +24,9 @@ class Running:
         """How likely the model found its tokens; none where that is not told of all."""
         self.finished = False
         self.complete = False
-        """The text ended by itself."""
+        """The text was written to an end."""
+        self.is_cut = False
+        """What would come after it was too unlikely to be written."""
         self.result: JobResult | None = None
         self.error: BaseException | None = None
         """Why there is no text."""
@@ -52,6 +54,7 @@ class Running:
             if self.error is None and (result := future.result()) is not None:
                 self.result, self.text = result, result.text
                 self.complete = result.stopped_by != "cancelled"
+                self.is_cut = result.stopped_by == "unsure"
         self._on_more()
 
     def typed_since(self, ask: CompletionRequest) -> str | None:

@@ -81,7 +81,8 @@ def cursor_at(
         end = document.position(last.line, last.character, encoding)
         menu_text = selected.text
     text, before = document.text, document.offset(start)
-    prefix = _cells_before(server, document) + text[:before] + menu_text
+    cells_above, cells_below = _cells_around(server, document)
+    prefix = cells_above + text[:before] + menu_text
     where = server.folders.place(document.uri)
     ask = CompletionRequest(
         document=document.uri,
@@ -89,9 +90,7 @@ def cursor_at(
         workspace=where.folder if _drafts_from_workspace(server, document) else "",
         language=document.language,
         prefix=with_line_feeds(prefix),
-        suffix=with_line_feeds(
-            text[before + len(document.between(start, end)) :] + _cells_after(server, document)
-        ),
+        suffix=with_line_feeds(text[before + len(document.between(start, end)) :] + cells_below),
         secret=_may_hold_secrets(server, document),
         invoked=invoked,
         threshold=0.0 if invoked else THRESHOLDS[server.settings.completion.gate],
@@ -135,20 +134,11 @@ def lsp_range(
     )
 
 
-def _cells_before(server: RedraftServer, document: Document) -> str:
-    above, _ = _other_cells(server, document)
-    return "".join(cell + "\n\n" for cell in above)[-NOTEBOOK_CHARACTERS:]
-
-
-def _cells_after(server: RedraftServer, document: Document) -> str:
-    _, below = _other_cells(server, document)
-    return "".join("\n\n" + cell for cell in below)[:NOTEBOOK_CHARACTERS]
-
-
-def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], list[str]]:
+def _cells_around(server: RedraftServer, document: Document) -> tuple[str, str]:
+    """Return the text of a notebook's cells above ``document`` and below it."""
     notebook = server.documents.notebook_of(document.uri)
     if notebook is None or document.uri not in notebook.cells:
-        return [], []
+        return "", ""
     index = notebook.cells.index(document.uri)
     texts = []
     for uris in (notebook.cells[:index], notebook.cells[index + 1 :]):
@@ -163,7 +153,8 @@ def _other_cells(server: RedraftServer, document: Document) -> tuple[list[str], 
                 and not server.secrets.withheld_reason(cell)
             ]
         )
-    return texts[0], texts[1]
+    before = "".join(cell + "\n\n" for cell in texts[0])[-NOTEBOOK_CHARACTERS:]
+    return before, "".join("\n\n" + cell for cell in texts[1])[:NOTEBOOK_CHARACTERS]
 
 
 def inline_items(cursor: Cursor, texts: list[str], offer: int) -> types.InlineCompletionList:

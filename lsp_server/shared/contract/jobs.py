@@ -269,9 +269,9 @@ class JobResult:
     prefill_seconds: float
     sources: dict[str, int]
     stopped_by: str
-    """``end`` (end of text), ``stop`` (a stop rule), ``length`` (token limit), ``loop`` (the text
-    repeats itself), ``broken`` (a server's answer broke off) or ``cancelled``. The last four are no
-    whole answers."""
+    """``end`` (end of text), ``stop`` (a stop rule), ``unsure`` (a completion's rest is too
+    unlikely), ``length`` (token limit), ``loop`` (the text repeats itself), ``broken`` (a server's
+    answer broke off) or ``cancelled``. The last four are no whole answers."""
     prompt_tokens: int = 0
     prompt_tokens_reused: int = 0
     """Those that were computed for an earlier request."""

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from lsp_server.shared.contract.jobs import Span
@@ -24,6 +25,9 @@ likelier: of all that is shown with ``balanced`` three of four are right, with `
 half."""
 IMPOSSIBLE = -30.0
 """Log probability of an end that cannot be, or of which nothing is known."""
+REACH = 0.25
+"""A text is written on until it is less likely than this share of what may be shown: the rest of it
+comes into sight when its beginning is typed, which is then unlikely."""
 LEAST_UNIT = 4
 """Characters; a shorter beginning of a line saves nobody a key."""
 
@@ -235,34 +239,14 @@ def rest_of(pieces: Sequence[LikelyPiece], typed: int) -> list[LikelyPiece]:
     return rest
 
 
-def watched_end(text: str, pieces: Sequence[LikelyPiece], threshold: float) -> int | None:
-    """Return the end of the line in which a text is no longer sure; None while it is, or goes on
-    there."""
-    sure = sure_length(pieces, threshold)
-    if sure >= len(text):
-        return None
-    end = text.find("\n", max(sure, len(text) - len(text.lstrip())))
-    return end if end >= 0 else None
-
-
-def is_inside(pieces: Sequence[LikelyPiece], typed: int) -> bool:
-    """Return True if the first ``typed`` characters end inside a piece."""
-    for piece in pieces:
-        if typed < piece.length:
-            break
-        typed -= piece.length
-    return typed > 0 and bool(pieces)
-
-
 class GateWatch:
-    """Reads a suggestion while it is written, and asks for its end at the end of the line in which
-    the model stops being sure: of what would come after it nothing is shown."""
+    """Reads a suggestion while it is written, and asks for its end where so little of what may be
+    shown is left that hardly anybody types on to there."""
 
     def __init__(self, threshold: float, cancelled: Callable[[], bool]) -> None:
-        """threshold: a joint probability, above 0. cancelled: True once another caller asks to
-        stop."""
-        self._threshold, self._cancelled = threshold, cancelled
-        self._text = ""
+        """threshold: the joint probability below which nothing is shown, above 0. cancelled: True
+        once another caller asks to stop."""
+        self._threshold, self._cancelled = threshold * REACH, cancelled
         self._pieces: list[LikelyPiece] = []
         self._end: int | None = None
 
@@ -271,14 +255,16 @@ class GateWatch:
         return self._end is not None or self._cancelled()
 
     def over(self, steps: Steps) -> Steps:
-        """Return the steps; their result ends with the line."""
+        """Return the steps; their result ends with the token that is too unlikely."""
         result = yield from heard(steps, self._read)
-        if self._end is not None and self._end < len(result.text):
+        is_cut = result.stopped_by == "cancelled" or (self._end or 0) < len(result.text)
+        if self._end is not None and is_cut:
             text, spans = result.text[: self._end], first_spans(result.spans, self._end)
-            result = replace(result, text=text, spans=spans, stopped_by="stop")
+            result = replace(result, text=text, spans=spans, stopped_by="unsure")
         return result
 
     def _read(self, spans: list[Span]) -> None:
-        self._text += "".join(span.text for span in spans)
         self._pieces += pieces_of(spans) or []
-        self._end = watched_end(self._text, self._pieces, self._threshold)
+        sure = sure_length(self._pieces, self._threshold)
+        ends = accumulate(piece.length for piece in self._pieces)
+        self._end = next((end for end in ends if end > sure), None)

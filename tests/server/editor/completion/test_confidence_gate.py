@@ -30,7 +30,6 @@ from lsp_server.tasks.completion.confidence_gate import (
     LikelyPiece,
     aligned,
     gated,
-    is_inside,
     least_joint,
     pieces_of,
     rest_of,
@@ -207,9 +206,6 @@ def test_what_is_typed_counts_no_longer() -> None:
     assert gated(text[3:], rest_of(likely, 3), 0.55) == "(bar)"
     # Of the end inside of a token nothing is known.
     assert [piece.end for piece in rest_of(likely, 5)][:2] == [IMPOSSIBLE, likely[2].end]
-    assert [is_inside(likely[:3], typed) for typed in range(9)] == [
-        *(False, True, True, False, True, True, True, False, False)
-    ]
     empty = [LikelyPiece(0, -1.0), *likely]
     assert rest_of(empty, 0) == empty
 
@@ -230,7 +226,7 @@ def test_one_statement_or_block_at_most(prefix: str, text: str, cut: str | None)
 
 def test_what_would_not_be_shown_is_not_written() -> None:
     watch = GateWatch(0.4, lambda: False)
-    written = [("a = ", 0.9), ("b", 0.2), ("\n", 0.9), ("c", 0.9), ("d", 0.9)]
+    written = [("a = ", 0.9), ("b", 0.2), ("(", 0.5), ("c", 0.9), (")", 0.9)]
     told = 0
 
     def steps():  # type: ignore[no-untyped-def]
@@ -250,8 +246,8 @@ def test_what_would_not_be_shown_is_not_written() -> None:
         except StopIteration as end:
             result = end.value
             break
-    assert (told, result.text, result.stopped_by) == (3, "a = b", "stop")
-    assert [span.text for span in result.spans] == ["a = b"]
+    assert (told, result.text, result.stopped_by) == (3, "a = b(", "unsure")
+    assert [span.text for span in result.spans] == ["a = b("]
 
 
 # The provider
@@ -303,6 +299,37 @@ async def test_the_rest_comes_into_sight_while_one_types() -> None:
     assert texts(await asked) == []
     assert texts(await session.ask("path")) == ["(name)"]
     assert len(session.fresh) == 1
+
+
+async def test_where_the_rest_of_a_token_shows_nothing_the_model_is_not_asked() -> None:
+    session = Session(**BALANCED)
+    asked = session.ask()
+    await settle()
+    write(session.fresh[0], ("path", 0.4), ("(name", 0.05), (")", 0.4), ("\n", 0.9))
+    session.fresh[0].end()
+    assert texts(await asked) == []
+    for typed in ("p", "pat", "path", "path(na"):
+        answer = await session.ask(typed)
+        assert answer is not None
+        assert (answer.texts, answer.without_model) == ([], True)
+    assert len(session.fresh) == 1
+
+
+async def test_a_text_is_written_on_once_all_of_it_that_is_left_is_likely() -> None:
+    session = Session(**BALANCED)
+    asked = session.ask()
+    await settle()
+    write(session.fresh[0], ("total", 0.95), (" +", 0.95), (" name", UNSURE), ("(", 0.9))
+    session.fresh[0].end(stopped_by="unsure")
+    assert texts(await asked) == ["total"]
+    answer = await session.ask("total +")
+    assert answer is not None
+    assert (answer.texts, answer.without_model) == ([], True)
+    typed = session.ask("total + name")
+    await settle()
+    write(session.fresh[1], ("(", 0.95), ("rate)", 0.95), ("\n", 0.95))
+    session.fresh[1].end()
+    assert texts(await typed) == ["(rate)"]
 
 
 async def test_by_hand_all_is_shown_and_written() -> None:
