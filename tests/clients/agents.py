@@ -46,13 +46,7 @@ def _aider(_folder: Path, url: str) -> list[str]:
     return ["bash", "-c", f"{recipe('aider', url)} {quiet} {asked}"]
 
 
-AGENTS = {
-    "opencode": _opencode,
-    "qwen": _qwen,
-    "cn": _continue,
-    "codex": _codex,
-    "aider": _aider,
-}
+AGENTS = {"opencode": _opencode, "qwen": _qwen, "cn": _continue, "codex": _codex, "aider": _aider}
 
 
 def drive(name: str, clients: Path, work: Path) -> tuple[str, str]:

@@ -127,16 +127,10 @@ SET_UPS: dict[str, tuple[SetUp, str]] = {
     "a file that cannot be opened": (_loop, "cannot be opened"),
     "a folder without weights": (_without("model.safetensors"), "weights|safetensors"),
     "a folder without a tokenizer": (_without("tokenizer.json"), "tokenizer"),
-    "an unknown architecture": (
-        _without("config.json", model_type="x"),
-        "knows no",
-    ),
+    "an unknown architecture": (_without("config.json", model_type="x"), "knows no"),
     "choices that are damaged": (_choices, "none is chosen|no model|models.json"),
     "a server that is away": (_server(CLOSED), "cannot be reached"),
-    "a server that is silent": (
-        _server(f"http://127.0.0.1:{SILENT.getsockname()[1]}"),
-        "asking",
-    ),
+    "a server that is silent": (_server(f"http://127.0.0.1:{SILENT.getsockname()[1]}"), "asking"),
     "a wrong key": (_server(_answering(401)), "does not take the key"),
     "no key": (_server(_answering(401), ""), "asks for a key"),
     "another server": (_server(_answering(404)), "no model that"),

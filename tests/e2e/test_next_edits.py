@@ -137,10 +137,7 @@ class Box:
 def with_the_default_model(connect: Connect, workspace: Path, model: Path) -> Driver:
     """A client that it is ready for."""
     driver = connect(initialize=False)
-    settings = {
-        "model": {"path": str(model)},
-        "nextEdits": {"gate": "off", "format": "redraft"},
-    }
+    settings = {"model": {"path": str(model)}, "nextEdits": {"gate": "off", "format": "redraft"}}
     driver.initialize(profile("neovim"), workspace, settings=settings)
     driver.wait_for(
         lambda message: (

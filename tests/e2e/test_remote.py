@@ -172,11 +172,7 @@ def places_in(text: str, count: int) -> list[tuple[int, int]]:
     return [(n, len(lines[n]) - max(3, len(lines[n].strip()) // 2)) for n in chosen]
 
 
-EDITS = [
-    (8, 11, "remove the docstring"),
-    (13, 18, "hint factor as int"),
-    (3, 6, "add a docstring"),
-]
+EDITS = [(8, 11, "remove the docstring"), (13, 18, "hint factor as int"), (3, 6, "add a docstring")]
 
 
 def test_the_server_writes_what_this_machine_writes(

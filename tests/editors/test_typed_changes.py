@@ -140,10 +140,7 @@ def test_a_fresh_change_breaks_nothing_in_neovim(
 
 @pytest.fixture(scope="module")
 def window_as_installed(
-    installed: Installed,
-    server: Server,
-    browser: Browser,
-    tmp_path_factory: pytest.TempPathFactory,
+    installed: Installed, server: Server, browser: Browser, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Window]:
     """A window with the settings that VS Code has when it was just installed."""
     started = CodeServer(installed, server, tmp_path_factory.mktemp("as-installed"), **AS_INSTALLED)

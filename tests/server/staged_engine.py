@@ -10,10 +10,7 @@ from engine_stand_in import EngineStandIn, Request
 from lsp_server.editor.completion.acceptance_rates import AcceptanceRates
 from lsp_server.editor.completion.provider import Answer, CompletionProvider
 from lsp_server.editor.completion.request import CompletionRequest
-from lsp_server.shared.contract.jobs import (
-    COMPLETION,
-    PREFETCH,
-)
+from lsp_server.shared.contract.jobs import COMPLETION, PREFETCH
 from lsp_server.shared.settings import Settings, read_settings
 from lsp_server.tasks.completion.confidence_gate import THRESHOLDS
 

@@ -31,12 +31,7 @@ from lsp_server.commands.cli.first_choice import choose_if_none
 from lsp_server.commands.cli.main import main
 from lsp_server.models import catalogue
 from lsp_server.models.catalogue import find_model, known_models
-from lsp_server.models.choices import (
-    Choices,
-    choices_file,
-    read_choices,
-    write_choice,
-)
+from lsp_server.models.choices import Choices, choices_file, read_choices, write_choice
 from lsp_server.models.fetched import note_fetched
 from lsp_server.shared.errors import RedraftError
 

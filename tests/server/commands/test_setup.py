@@ -277,11 +277,7 @@ def test_nothing_is_fetched_without_a_yes(
     assert (fetched, trials, read_choices().completion) == ([], [], "")
     answered(monkeypatch, "1", "y")
     assert main(["setup"]) == 0
-    assert (fetched, trials, read_choices().completion) == (
-        ["default"],
-        ["/x"],
-        "/x",
-    )
+    assert (fetched, trials, read_choices().completion) == (["default"], ["/x"], "/x")
 
 
 def test_another_model_for_edits_is_chosen_where_the_user_wants_it(

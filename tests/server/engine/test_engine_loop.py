@@ -370,9 +370,7 @@ def test_a_forward_in_which_all_are_cancelled_is_interrupted(shared: Harness) ->
         assert shared.end_of(number)["result"]["stopped_by"] == "cancelled"
 
 
-def test_jobs_of_one_request_begin_when_the_first_has_computed_the_prompt(
-    shared: Harness,
-) -> None:
+def test_jobs_of_one_request_begin_when_the_first_has_computed_the_prompt(shared: Harness) -> None:
     with shared.holding():
         shared.ask_batch(range(1, 5))
     for number in range(1, 5):
@@ -547,9 +545,7 @@ def test_a_forward_is_interrupted_for_a_cancel_and_for_what_is_more_urgent(
     assert harness.end_of(HELD)["result"]["stopped_by"] == "cancelled"
 
 
-def test_a_cancel_says_how_long_it_waited_for_the_forward(
-    harness: Harness,
-) -> None:
+def test_a_cancel_says_how_long_it_waited_for_the_forward(harness: Harness) -> None:
     with harness.holding():
         harness.incoming.put({"op": "cancel", "id": HELD})
     assert harness.end_of(HELD)["forward_s"] > 0

@@ -110,10 +110,7 @@ class EngineProcess:
         self, path: Path, disk_cache_megabytes: int = 0, program: tuple[str, ...] = ENGINE
     ) -> None:
         options = EngineOptions(
-            path=str(path),
-            device="cpu",
-            common=False,
-            disk_cache_megabytes=disk_cache_megabytes,
+            path=str(path), device="cpu", common=False, disk_cache_megabytes=disk_cache_megabytes
         )
         command = [sys.executable, *program, json.dumps(to_json(options))]
         self._process = subprocess.Popen(

@@ -158,8 +158,7 @@ def test_what_is_not_the_file_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    "answer",
-    [send(place=29_999), send(place=0), send(body=WHOLE[:-5]), send(body=WHOLE + b"more")],
+    "answer", [send(place=29_999), send(place=0), send(body=WHOLE[:-5]), send(body=WHOLE + b"more")]
 )
 def test_the_rest_of_another_file_is_not_taken(server: Server, file: Path, answer: Answer) -> None:
     file.write_bytes(WHOLE[:30_000])

@@ -86,8 +86,7 @@ def test_which_names_stand_for_a_repository(name: str, is_one: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "content"),
-    [("", Q4), (":q8_0", Q8), (":coder-Q8_0.gguf", Q8), (":coder-Q4_K_M", Q4)],
+    ("which", "content"), [("", Q4), (":q8_0", Q8), (":coder-Q8_0.gguf", Q8), (":coder-Q4_K_M", Q4)]
 )
 def test_a_file_is_found_by_its_name_or_its_quantisation(
     repository: Repository, which: str, content: bytes

@@ -72,9 +72,7 @@ def test_a_name_with_of_is_a_name(name: str, weights: Path, home: Path) -> None:
     assert (model.name, model.problem) == (name, "")
 
 
-def test_a_split_model_counts_once_and_what_is_left_of_one_says_what_is_missing(
-    home: Path,
-) -> None:
+def test_a_split_model_counts_once_and_what_is_left_of_one_says_what_is_missing(home: Path) -> None:
     folder = home / ".cache" / "llama.cpp"
     folder.mkdir(parents=True)
     about, tensors = contents()

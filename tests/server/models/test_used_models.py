@@ -34,10 +34,7 @@ COMPLETION, EDIT, PATH = "redraft.completion.model", "redraft.edit.model", "redr
     ],
 )
 def test_a_setting_goes_before_a_choice_and_what_is_of_the_purpose_before_what_is_not(
-    values: dict[str, Any],
-    choices: Choices,
-    completion: tuple[str, str],
-    edits: tuple[str, str],
+    values: dict[str, Any], choices: Choices, completion: tuple[str, str], edits: tuple[str, str]
 ) -> None:
     settings = read_settings(values).settings
     used = used_models(settings, choices)

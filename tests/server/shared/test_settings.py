@@ -6,12 +6,7 @@ from typing import Any
 
 from text_cases import data_cases
 
-from lsp_server.shared.settings import (
-    Settings,
-    folder_enabled,
-    language_enabled,
-    read_settings,
-)
+from lsp_server.shared.settings import Settings, folder_enabled, language_enabled, read_settings
 from release.settings_page import PAGE, settings_page, settings_rows
 
 

@@ -77,9 +77,7 @@ SAME_EDIT: dict[str, dict[str, Any]] = {
         ]
     },
     "a snippet": {"code_edit": SNIPPET, "instructions": "the edge"},
-    "blocks": {
-        "snippet": f"<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n",
-    },
+    "blocks": {"snippet": f"<<<<<<< SEARCH\n{OLD}\n=======\n{NEW}\n>>>>>>> REPLACE\n"},
     "a diff": {"snippet": f"@@\n-{OLD}\n+{NEW}\n"},
 }
 

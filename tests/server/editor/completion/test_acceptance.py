@@ -125,9 +125,7 @@ def test_the_rate_is_that_of_the_last_outcomes() -> None:
     assert rates.by_language()["go"]["rate"] == pytest.approx(0.4, abs=0.25), seed
 
 
-def test_rates_are_kept_for_the_user_alone_and_a_damaged_file_is_begun_anew(
-    tmp_path: Path,
-) -> None:
+def test_rates_are_kept_for_the_user_alone_and_a_damaged_file_is_begun_anew(tmp_path: Path) -> None:
     file = tmp_path / "state" / "acceptance.json"
     rates = AcceptanceRates(file)
     for _ in range(SAVE_EVERY):

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.editor.completion.bracket_cache import (
-    DOCUMENTS,
-    PARSED_AT_ONCE,
-    DocumentBrackets,
-)
+from lsp_server.editor.completion.bracket_cache import DOCUMENTS, PARSED_AT_ONCE, DocumentBrackets
 from lsp_server.editor.completion.request import CompletionRequest
 
 

@@ -14,12 +14,7 @@ from text_cases import data_cases
 from lsp_server.editor.daemon.connection import new_server
 from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.server import RedraftServer
-from lsp_server.shared.settings import (
-    ADDRESS_OF_WORKSPACE,
-    merged,
-    read_settings,
-    with_own_server,
-)
+from lsp_server.shared.settings import ADDRESS_OF_WORKSPACE, merged, read_settings, with_own_server
 
 MINE = {"url": "https://mine.example.com", "key": "mine"}
 THEIRS = {"url": "https://theirs.example.com", "key": "theirs", "fallback": "none"}

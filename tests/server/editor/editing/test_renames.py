@@ -143,9 +143,7 @@ WORDS = DATA["WORDS"]
 
 
 @pytest.mark.parametrize("language", WORDS)
-def test_whole_words_are_renamed_where_there_are_no_identifiers(
-    language: str,
-) -> None:
+def test_whole_words_are_renamed_where_there_are_no_identifiers(language: str) -> None:
     text = WORDS[language] + WORDS[language].replace("prices", "pricesX").replace("Our", "xprices")
     wanted = re.sub(r"\bprices\b", "items", text)
     assert wanted != text

@@ -74,10 +74,7 @@ def test_two_purposes_share_an_engine_when_they_have_one_model() -> None:
     hub, _ = made()
     same = settings(model={"path": "/one"}, edit={"draftModel": "/small"})
     assert hub.engine(same) is hub.engine(same, "edits")
-    other = settings(
-        model={"path": "/one"},
-        edit={"draftModel": "/small", "model": "/other"},
-    )
+    other = settings(model={"path": "/one"}, edit={"draftModel": "/small", "model": "/other"})
     completion, edits = hub.engine(other), hub.engine(other, "edits")
     assert completion is not edits
     assert (completion.options.models, edits.options.models) == (["/one"], ["/other", "/small"])

@@ -9,11 +9,7 @@ from typing import Any, cast
 import pytest
 from engine_stand_in import EngineStandIn
 
-from lsp_server.editor.next_edits.prompt_head import (
-    LEAST_CHARACTERS,
-    PromptHead,
-    common_pieces,
-)
+from lsp_server.editor.next_edits.prompt_head import LEAST_CHARACTERS, PromptHead, common_pieces
 from lsp_server.editor.next_edits.prompts import Piece
 from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.jobs import PREFETCH, GenerateJob

@@ -172,9 +172,7 @@ NOT_TOLD = {"elixir", "haskell", "julia", "zig"}
 
 
 @pytest.mark.parametrize(
-    "case",
-    rename_cases("shorthand", "keys", "members", "in strings", "scopes", "fields"),
-    ids=str,
+    "case", rename_cases("shorthand", "keys", "members", "in strings", "scopes", "fields"), ids=str
 )
 def test_what_a_name_means_is_renamed_and_nothing_else(case: RenameCase) -> None:
     typed, got = renamed_where_declared(case)

@@ -28,10 +28,7 @@ def ring_edit(document: Document) -> RecordedEdit:
 
 
 def shown(
-    fmt: NextEditFormat,
-    text: str = TEXT,
-    cursor: tuple[int, int] = (3, 15),
-    typing: bool = True,
+    fmt: NextEditFormat, text: str = TEXT, cursor: tuple[int, int] = (3, 15), typing: bool = True
 ) -> Window:
     """The window of a file ``shapes.py``, in which one edit was made."""
     document = Document("file:///project/shapes.py", "python", 1, text)

@@ -135,11 +135,7 @@ def test_tools_that_a_model_does_not_know_are_left_out(tmp_path: Path) -> None:
     body = {"messages": [ASKED], "tools": TOOLS}
     for stream in (False, True):
         answer, (job,) = asked_of(
-            "ok",
-            "/v1/chat/completions",
-            {**body, "stream": stream},
-            tmp_path,
-            takes_tools=False,
+            "ok", "/v1/chat/completions", {**body, "stream": stream}, tmp_path, takes_tools=False
         )
         assert answer.status_code == 200
         assert "left out" in answer.headers["x-redraft-tools"]

@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from served import (
-    LONG_EDIT,
-    OTHER_KEY,
-    Served,
-    events_of,
-    metric,
-    stream,
-    wait_until_free,
-)
+from served import LONG_EDIT, OTHER_KEY, Served, events_of, metric, stream, wait_until_free
 
 SHORT = {"prompt": "x = 1\ny = ", "max_tokens": 1}
 PATIENCE_S = 0.25
