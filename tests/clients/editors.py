@@ -10,10 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients.stand_in import KEY, SUGGESTED, StandIn, recipe
+from tests.text_cases import data_beside
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "editors"))
 
@@ -39,11 +40,6 @@ SETTLED_S, SECONDS, ATTEMPTS = 12, 8, 3
 VIM = (
     "set nocompatible noswapfile hidden completeopt=menuone,noinsert,noselect\nfiletype plugin on\n"
 )
-QUIET = (
-    "(setq inhibit-startup-screen t make-backup-files nil auto-save-default nil"
-    " create-lockfiles nil native-comp-jit-compilation nil"
-    " native-comp-enable-subr-trampolines nil)\n"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,110 +63,7 @@ class Editor:
     saved: str = "\x1b:w\r"
 
 
-LSP_MODE = (  # as a package has it loaded, with nothing to answer before
-    "(mapc #'require '(lsp-mode lsp-lens lsp-completion lsp-diagnostics lsp-modeline"
-    " lsp-headerline lsp-inline-completion))\n(setq lsp-auto-guess-root t)\n"
-)
-COC = (
-    VIM + "let g:coc_disable_startup_warning = 1\nset rtp^=SOURCES/neoclide+coc.nvim\n"
-    'inoremap <silent><expr> <Tab> coc#inline#visible() ? coc#inline#accept() : "\\<Tab>"\n'
-)
-NVIM = ".config/nvim/init.lua"
-EMACS = Editor(
-    "eglot",
-    ".emacs.d/init.el",
-    "editors/emacs/emacs",
-    arguments=("-nw", "-Q", "-l", "HOME/.emacs.d/init.el"),
-    before=QUIET,
-    to_end="\x1b>",
-    typed="[",
-    asked="\x1b\t",
-    taken="",
-    saved="\x18\x13",
-)
-EDITORS = {
-    "Neovim": Editor("neovim", NVIM, "editors/nvim/nvim", taken="\t"),
-    "Neovim's menu": Editor("nvim-menu", NVIM, "editors/nvim/nvim"),
-    "nvim-cmp": Editor(
-        "nvim-cmp",
-        NVIM,
-        "editors/nvim/nvim",
-        plugins=("hrsh7th/nvim-cmp", "hrsh7th/cmp-nvim-lsp"),
-        taken="\x0e\r",
-    ),
-    "blink.cmp": Editor("blink", NVIM, "editors/nvim/nvim", plugins=("Saghen/blink.cmp",)),
-    "copilot.lua": Editor(
-        "copilot.lua", NVIM, "editors/nvim/nvim", plugins=("zbirenbaum/copilot.lua",), taken="\t"
-    ),
-    "vim-lsp": Editor(
-        "vim-lsp", ".vimrc", "vim", plugins=("prabirshrestha/vim-lsp",), asked="\x18\x0f"
-    ),
-    "vim-lsp, asyncomplete": Editor(
-        "vim-lsp",
-        ".vimrc",
-        "vim",
-        plugins=(
-            "prabirshrestha/vim-lsp",
-            "prabirshrestha/asyncomplete.vim",
-            "prabirshrestha/asyncomplete-lsp.vim",
-        ),
-    ),
-    "yegappan/lsp": Editor("vim", ".vimrc", "vim", plugins=("yegappan/lsp",)),
-    "coc.nvim": Editor(
-        "coc",
-        ".vim/coc-settings.json",
-        "vim",
-        plugins=("neoclide/coc.nvim",),
-        more=((".vimrc", COC),),
-        taken="\t",
-    ),
-    "copilot.vim": Editor(
-        "copilot.vim", ".vimrc", "vim", plugins=("github/copilot.vim",), taken="\t"
-    ),
-    "llama.vim": Editor("llama.vim", ".vimrc", "vim", plugins=("ggml-org/llama.vim",), taken="\t"),
-    "minuet": Editor(
-        "minuet",
-        NVIM,
-        "editors/nvim/nvim",
-        plugins=("milanglacier/minuet-ai.nvim", "nvim-lua/plenary.nvim"),
-        taken="\t",
-    ),
-    "micro": Editor(
-        "micro",
-        ".config/micro/settings.json",
-        "micro",
-        plugins=("AndCake/micro-plugin-lsp",),
-        to_end="\x05goto 6:14\r",
-        asked="\x00",
-        taken="",
-        saved="\x13",
-    ),
-    "Emacs, lsp-mode": replace(
-        EMACS,
-        recipe="lsp-mode",
-        plugins=("emacs-lsp/lsp-mode",),
-        before=QUIET + LSP_MODE,
-        asked="",
-        taken="\t",
-    ),
-    "Emacs, copilot.el": replace(
-        EMACS,
-        recipe="copilot.el",
-        plugins=("copilot-emacs/copilot.el", "emacs-compat/compat"),
-        asked="",
-        taken="\t",
-    ),
-    "Helix": Editor(
-        "helix",
-        ".config/helix/languages.toml",
-        "editors/helix/binary",
-        to_end="geA",
-        typed="[",
-        asked="\x18",
-        taken="\t\r",
-    ),
-    "Emacs, eglot": EMACS,
-}
+EDITORS = {name: Editor(**fields) for name, fields in data_beside(__file__).items()}
 
 
 def _start_file(editor: Editor, sources: Path, url: str) -> str:

@@ -11,13 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients.stand_in import DONE, KEY, StandIn, recipe
+from tests.text_cases import data_beside
 
 PORT, SECONDS = 8219, 100
-
-PERSON = "import pydantic\nclass Person(pydantic.BaseModel):\n    name: str\n    age: int\n"
-SHOWN = "print(person.name, person.age)\n"
-ANSWERED = "ann 3"
-"""What the stand-in writes where a schema wants a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,117 +26,7 @@ class Program:
     wanted: str = DONE
 
 
-OPENAI = PERSON + (
-    "import openai\nclient = openai.OpenAI()\nasked = [{'role': 'user', 'content': 'hi'}]\n"
-    "for chunk in client.chat.completions.create(model='m', messages=asked, stream=True):\n"
-    "    print(chunk.choices[0].delta.content or '', end='')\n"
-    "print(client.responses.create(model='m', input='hi').output_text)\n"
-    "person = client.chat.completions.parse(model='m', messages=asked, response_format=Person)"
-    ".choices[0].message.parsed\n" + SHOWN
-)
-LITELLM = (
-    "import litellm\nprint(litellm.completion('openai/m', [{'role': 'user', 'content': 'hi'}])"
-    ".choices[0].message.content)\n"
-)
-LANGCHAIN = PERSON + (
-    "from langchain_openai import ChatOpenAI\nmodel = ChatOpenAI(model='m')\n"
-    "print(model.invoke('hi').content)\n"
-    "person = model.with_structured_output(Person, method='function_calling').invoke('Ann is 3')\n"
-    + SHOWN
-)
-LLAMA_INDEX = PERSON + (
-    "import os\nfrom llama_index.llms.openai_like import OpenAILike\n"
-    "model = OpenAILike('m', is_chat_model=True, is_function_calling_model=True,"
-    " api_base=os.environ['OPENAI_BASE_URL'], api_key=os.environ['OPENAI_API_KEY'])\n"
-    "print(model.complete('hi'))\n"
-    "person = model.as_structured_llm(Person).complete('Ann is 3').raw\n" + SHOWN
-)
-PYDANTIC_AI = PERSON + (
-    "from pydantic_ai import Agent\n"
-    "print(Agent('openai-chat:m').run_sync('hi').output)\n"
-    "person = Agent('openai-chat:m', output_type=Person).run_sync('Ann is 3').output\n" + SHOWN
-)
-INSTRUCTOR = PERSON + (
-    "import instructor, openai\nclient = instructor.from_openai(openai.OpenAI())\n"
-    "person = client.chat.completions.create(model='m', response_model=Person,"
-    " messages=[{'role': 'user', 'content': 'Ann is 3'}])\n" + SHOWN
-)
-AGENTS = (
-    "from agents import Agent, Runner, function_tool, set_tracing_disabled\n"
-    "set_tracing_disabled(True)\n"
-    "@function_tool\ndef greet(name: str) -> str:\n    print('greeted', name)\n    return 'hi'\n"
-    "print(Runner.run_sync(Agent('a', model='m', tools=[greet]), 'greet').final_output)\n"
-)
-OLLAMA = (
-    "import ollama\nasked = [{'role': 'user', 'content': 'hi'}]\n"
-    "print(ollama.list().models[0].model)\n"
-    "print(ollama.generate('m', 'totals = [', suffix=')').response)\n"
-    "print(ollama.chat('m', asked).message.content)\n"
-)
-MCP = (
-    "import asyncio, time\nfrom mcp import ClientSession, StdioServerParameters\n"
-    "from mcp.client.stdio import stdio_client\n"
-    "async def main():\n    server = StdioServerParameters(command='redraft', args=['mcp'])\n"
-    "    async with stdio_client(server) as pipes, ClientSession(*pipes) as session:\n"
-    "        began = time.monotonic()\n        await session.initialize()\n"
-    "        print(f'first answer after {time.monotonic() - began:.1f} s')\n"
-    "        print(sorted(tool.name for tool in (await session.list_tools()).tools))\n"
-    "asyncio.run(main())\n"
-)
-LLM = (
-    "import json, os, pathlib, subprocess, sys\nfolder = pathlib.Path(os.environ['HOME'], 'llm')\n"
-    "folder.mkdir()\n"
-    "(folder / 'extra-openai-models.yaml').write_text(os.environ['RECIPE'])\n"
-    "(folder / 'keys.json').write_text(json.dumps({'redraft': os.environ['OPENAI_API_KEY']}))\n"
-    "os.environ['LLM_USER_PATH'] = str(folder)\n"
-    "subprocess.run([sys.executable, '-m', 'llm', '-m', 'redraft', 'hi'])\n"
-)
-INSPECTOR = (
-    "import { execFileSync } from 'node:child_process'\n"
-    "const asked = ['--cli', 'redraft', 'mcp', '--method', 'tools/list']\n"
-    "console.log(execFileSync('mcp-inspector', asked).toString())\n"
-)
-JS_OPENAI = (
-    "import OpenAI from 'openai'\nconst client = new OpenAI()\n"
-    "const messages = [{ role: 'user', content: 'hi' }]\n"
-    "const answer = await client.chat.completions.create({ model: 'm', messages })\n"
-    "console.log(answer.choices[0].message.content)\n"
-)
-JS_OLLAMA = (
-    "import { Ollama } from 'ollama'\nconst messages = [{ role: 'user', content: 'hi' }]\n"
-    "const headers = { Authorization: 'Bearer ' + process.env.OPENAI_API_KEY }\n"
-    "const ollama = new Ollama({ host: process.env.OLLAMA_HOST, headers })\n"
-    "console.log((await ollama.chat({ model: 'm', messages })).message.content)\n"
-)
-JS_AI = (
-    "import { generateText, tool, stepCountIs, jsonSchema } from 'ai'\n"
-    "import { createOpenAICompatible } from '@ai-sdk/openai-compatible'\n"
-    "import { createOpenAI } from '@ai-sdk/openai'\n"
-    "const options = { name: 'redraft', baseURL: process.env.OPENAI_BASE_URL,"
-    " apiKey: process.env.OPENAI_API_KEY }\n"
-    "const inputSchema = jsonSchema({ type: 'object', properties: { name: { type: 'string' } } })\n"
-    "const execute = async ({ name }) => { console.log('greeted', name); return 'hi' }\n"
-    "const tools = { greet: tool({ description: 'Greet.', inputSchema, execute }) }\n"
-    "for (const model of [createOpenAICompatible(options)('m'), createOpenAI(options)('m')])\n"
-    "  console.log((await generateText({ model, prompt: 'greet', tools,"
-    " stopWhen: stepCountIs(3) })).text)\n"
-)
-PROGRAMS = {
-    "openai": Program("openai", OPENAI, ANSWERED),
-    "litellm": Program("litellm", LITELLM),
-    "LangChain": Program("langchain-openai", LANGCHAIN, ANSWERED),
-    "LlamaIndex": Program("llama-index-llms-openai-like", LLAMA_INDEX, ANSWERED),
-    "pydantic-ai": Program("pydantic-ai-slim", PYDANTIC_AI, ANSWERED),
-    "instructor": Program("instructor", INSTRUCTOR, ANSWERED),
-    "openai-agents": Program("openai-agents", AGENTS, "greeted ann"),
-    "ollama": Program("ollama", OLLAMA),
-    "llm": Program("llm", LLM),
-    "mcp": Program("mcp", MCP, "apply_edit"),
-    "MCP Inspector": Program("npm:@modelcontextprotocol/inspector", INSPECTOR, "apply_edit"),
-    "openai for JavaScript": Program("npm:openai", JS_OPENAI),
-    "ollama for JavaScript": Program("npm:ollama", JS_OLLAMA),
-    "Vercel's ai": Program("npm:ai", JS_AI, "greeted ann"),
-}
+PROGRAMS = {name: Program(**fields) for name, fields in data_beside(__file__).items()}
 
 
 def drive(name: str, clients: Path, work: Path) -> tuple[str, str]:

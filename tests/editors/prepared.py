@@ -5,6 +5,7 @@ What it does there is learnt from the server itself, by the same requests that e
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +16,7 @@ from typing import Any
 
 from installed import Server
 from language_client import LanguageClient, Refused
-from projects import FILES, ORDERS, SHAPES
+from projects import DATA, FILES, ORDERS, SHAPES
 
 SHORTEST = 8
 
@@ -100,48 +101,9 @@ _PLACES = [
 ]
 
 _INSTRUCTIONS = [
-    *((ORDERS, 4, 9, instruction) for instruction in (
-        "rename parameter prices to items",
-        "rename the parameter prices to items",
-        "rename prices to items",
-        "rename the parameter prices to prices_value",
-        "rename parameter tax to rate",
-        "rename variable subtotal to result",
-        "rename the variable subtotal to total",
-        "rename subtotal to result",
-    )),
-    (ORDERS, 12, 14, "rename parameter values to numbers"),
-    (ORDERS, 12, 14, "rename variable count to number"),
-    (ORDERS, 17, 19, "rename variable totals to sums"),
-    (ORDERS, 17, 19, "rename the parameter orders to orders_value"),
-    (SHAPES, 17, 18, "rename parameter factor to scale"),
-    (SHAPES, 11, 12, "rename parameter radius to size"),
-    (FILES, 6, 11, "rename path to filename"),
-    (FILES, 14, 18, "rename path to target"),
-    (FILES, 14, 18, "rename text to content"),
-    (FILES, 21, 25, "rename counts to totals"),
-    (FILES, 21, 25, "rename word to token"),
-    (FILES, 14, 18, "rename data to value"),
-    *((ORDERS, 4, 9, instruction) for instruction in (
-        'add the docstring "What all of it costs."',
-        "rename the function to cost_of_order",
-        "add type hint float to tax",
-        "add return type float",
-        "add parameter rounded=False",
-        "if not prices, return 0",
-        "print prices at the start",
-        "make the function async",
-        "remove the docstring",
-    )),
-    (FILES, 6, 11, "remove the docstring"),
-    (FILES, 14, 18, "remove the docstring"),
-    (FILES, 21, 25, 'add the docstring "How often every word occurs."'),
-    (ORDERS, 12, 14, 'add the docstring "The mean of values."'),
-    (ORDERS, 12, 14, "rename the function to mean"),
-    (ORDERS, 17, 19, 'add the docstring "The most that an order costs."'),
-    (ORDERS, 17, 19, "add a docstring"),
-    (ORDERS, 4, 9, "add type hints"),
-]  # fmt: skip
+    ({"shapes": SHAPES, "orders": ORDERS, "files": FILES}[name], first, last, instruction)
+    for name, first, last, instruction in json.loads((DATA / "instructions.json").read_text())
+]
 
 _failures: Counter[tuple[str, str]] = Counter()
 """How often something was of no use, so that it is tried last the next time."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from drive_neovim import Neovim, OpenNeovim
 from installed import Server
-from next_edit_files import BASKET, RENAMED, SHOP
+from next_edit_files import BASKET, CALLS, RENAMED, SHOP
 from prepared import prepared_place
 from waiting import wait_for
 
@@ -187,20 +187,6 @@ def test_one_in_another_file_is_jumped_to(neovim: OpenNeovim, project: Path) -> 
     wait_for(lambda: editor.text + "\n" == done, "whole rename")
     editor.rpc.command("edit #")
     assert editor.text + "\n" == BASKET.replace("total", "sum_up")
-
-
-CALLS = """\
-def total(prices):
-    return sum(prices)
-
-
-def receipt(prices, tax):
-    return total(prices)
-
-
-def printed(prices):
-    return total(prices)
-"""
 
 
 def test_what_is_inserted_is_ghost_text_and_what_is_unknown_only_a_place(

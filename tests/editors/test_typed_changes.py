@@ -151,6 +151,16 @@ def window_as_installed(
     started.close()
 
 
+def _carry_on_in_vscode(window: Window) -> None:
+    """Press Tab as long as something is shown."""
+
+    def look() -> tuple[Any, Any]:
+        window.page.wait_for_timeout(40)
+        return _vscode_screen(window)
+
+    carry_on_by_tabs(look, lambda: window.keys("Tab"))
+
+
 def _vscode_screen(window: Window) -> tuple[Any, Any]:
     shown = (window.next_edit(), window.struck_out(), window.ghost())
     return any(shown) and shown, (window.lines(), window.cursor())
@@ -171,12 +181,8 @@ def test_tab_alone_carries_a_change_to_its_end_in_vscode(
         window.type(typing.text)
         window.page.wait_for_timeout(600)
 
-    def look() -> tuple[Any, Any]:
-        window.page.wait_for_timeout(40)
-        return _vscode_screen(window)
-
     try:
-        carry_on_by_tabs(look, lambda: window.keys("Tab"))
+        _carry_on_in_vscode(window)
         text = window.saved(change.file).decode()
         if text != change.wanted:
             window.picture(tmp_path / "other.png")
@@ -211,12 +217,8 @@ def test_a_fresh_change_breaks_nothing_in_vscode(
         lines[line] = lines[line].replace(old, new, 1)
         window.page.wait_for_timeout(600)
 
-    def look() -> tuple[Any, Any]:
-        window.page.wait_for_timeout(40)
-        return _vscode_screen(window)
-
     try:
-        carry_on_by_tabs(look, lambda: window.keys("Tab"))
+        _carry_on_in_vscode(window)
         window.command("File: Save All Files")
         window.wait(lambda: not window.page.locator(".tab.dirty").count(), "saved files")
         after = {path: (window.folder / path).read_text("utf-8") for path in case.before}

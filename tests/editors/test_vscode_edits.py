@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from drive_vscode import LIST_ROW, Window, lines_on_screen
@@ -35,15 +36,9 @@ def opened_for_edit(
     return edit
 
 
-def previewed(
-    window: Window,
-    server: Server,
-    name: str,
-    wanted: Callable[[Edit], bool] = changes_something,
-    change: Callable[[str], str] = str,
-) -> Edit:
+def previewed(window: Window, server: Server, name: str, **more: Any) -> Edit:
     """Opens a file, asks for an edit and waits for the whole proposal."""
-    edit = opened_for_edit(window, server, name, wanted, change)
+    edit = opened_for_edit(window, server, name, **more)
     window.ask_for_edit(edit.instruction)
     window.wait(window.in_preview, "preview")
     window.wait(lambda: window.proposes(edit.after), "proposal")
@@ -92,7 +87,7 @@ def test_answer_streams_into_the_preview(window: Window, server: Server) -> None
 
 
 def test_hunks_are_decided_one_by_one(window: Window, server: Server) -> None:
-    edit = previewed(window, server, "hunks.py", changes_two_places)
+    edit = previewed(window, server, "hunks.py", wanted=changes_two_places)
     window.keys("Alt+Enter")
     window.wait(lambda: window.compares_with(edit.with_hunks(0)), "first change in the document")
     assert window.proposes(edit.after)
@@ -109,7 +104,7 @@ def test_hunks_are_decided_one_by_one(window: Window, server: Server) -> None:
 
 
 def test_changes_are_chosen_from_a_list(window: Window, server: Server, media: Path) -> None:
-    edit = previewed(window, server, "choose.py", changes_two_places)
+    edit = previewed(window, server, "choose.py", wanted=changes_two_places)
     window.command("Redraft: Choose Changes")
     rows = window.page.locator(LIST_ROW)
     window.wait(lambda: rows.count() == len(edit.hunks), "list of the changes")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -84,12 +83,11 @@ class Client:
         return result
 
 
-def run(client: Client, work: Callable[[Client], Awaitable[Any]]) -> Any:
-    async def inside() -> Any:
-        await client.begin()
-        return await work(client)
-
-    return asyncio.run(inside())
+async def begun(workspace: Path, mode: str, roots: list[Path] | None = None) -> Client:
+    """Return a client whose session has begun."""
+    client = Client(workspace, mode, roots)
+    await client.begin()
+    return client
 
 
 def apply_arguments(**more: Any) -> dict[str, Any]:
@@ -97,8 +95,8 @@ def apply_arguments(**more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_tools_are_listed_with_what_they_may_do(workspace: Path, mode: str) -> None:
-    answer = run(Client(workspace, mode), lambda client: client.ask("tools/list"))
+async def test_tools_are_listed_with_what_they_may_do(workspace: Path, mode: str) -> None:
+    answer = await (await begun(workspace, mode)).ask("tools/list")
     by_name = {tool["name"]: tool for tool in answer["result"]["tools"]}
     assert set(by_name) == {"apply_edit", "edit_file", "rename_symbol", "find_similar"}
     for name, tool in by_name.items():
@@ -114,15 +112,13 @@ def test_tools_are_listed_with_what_they_may_do(workspace: Path, mode: str) -> N
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_edit_is_called(workspace: Path, mode: str) -> None:
-    async def work(client: Client) -> Any:
-        preview = await client.call("apply_edit", **apply_arguments(preview=True))
-        known = preview["structuredContent"]["hash"]
-        assert known in preview["content"][0]["text"]
-        assert (workspace / "shapes.py").read_text() == SHAPES
-        return await client.call("apply_edit", **apply_arguments(hash=known))
-
-    answer = run(Client(workspace, mode), work)
+async def test_an_edit_is_called(workspace: Path, mode: str) -> None:
+    client = await begun(workspace, mode)
+    preview = await client.call("apply_edit", **apply_arguments(preview=True))
+    known = preview["structuredContent"]["hash"]
+    assert known in preview["content"][0]["text"]
+    assert (workspace / "shapes.py").read_text() == SHAPES
+    answer = await client.call("apply_edit", **apply_arguments(hash=known))
     assert answer["isError"] is False
     assert answer["structuredContent"]["written"] is True
     assert "+    return width + height" in answer["content"][0]["text"]
@@ -145,68 +141,61 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_is_wrong_is_an_answer(workspace: Path, case: str) -> None:
+async def test_what_is_wrong_is_an_answer(workspace: Path, case: str) -> None:
     given, said = WRONG[case]
-    client = Client(workspace, "legacy")
-    answer = run(client, lambda client: client.call("apply_edit", **given))
+    client = await begun(workspace, "legacy")
+    answer = await client.call("apply_edit", **given)
     assert answer["isError"] is True
     assert said in answer["content"][0]["text"]
     assert answer["structuredContent"]["refused"] == answer["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_no_request_of_the_protocol_is_an_error(workspace: Path, mode: str) -> None:
-    async def work(client: Client) -> None:
-        unknown = await client.ask("tools/call", name="delete_all", arguments={})
-        assert "no tool delete_all" in unknown["error"]["message"]
-        assert (await client.ask("resources/list"))["error"]["code"] == -32601
-        assert (await client.ask("ping"))["result"] == {}
-        client.server.receive(b"{")
-        client.server.receive(b"[]")
-        assert [told["error"]["code"] for told in client.sent[-2:]] == [-32700, -32600]
-        client.mode = "later"
-        later = await client.ask("tools/list", _meta={f"{META}protocolVersion": "2030-01-01"})
-        assert later["error"]["code"] == -32022
-
-    run(Client(workspace, mode), work)
+async def test_what_is_no_request_of_the_protocol_is_an_error(workspace: Path, mode: str) -> None:
+    client = await begun(workspace, mode)
+    unknown = await client.ask("tools/call", name="delete_all", arguments={})
+    assert "no tool delete_all" in unknown["error"]["message"]
+    assert (await client.ask("resources/list"))["error"]["code"] == -32601
+    assert (await client.ask("ping"))["result"] == {}
+    client.server.receive(b"{")
+    client.server.receive(b"[]")
+    assert [told["error"]["code"] for told in client.sent[-2:]] == [-32700, -32600]
+    client.mode = "later"
+    later = await client.ask("tools/list", _meta={f"{META}protocolVersion": "2030-01-01"})
+    assert later["error"]["code"] == -32022
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_roots_narrow_the_folders_and_may_change(workspace: Path, mode: str) -> None:
+async def test_roots_narrow_the_folders_and_may_change(workspace: Path, mode: str) -> None:
     (workspace / "sub").mkdir()
     (workspace / "sub" / "shapes.py").write_text(SHAPES)
-
-    async def work(client: Client) -> None:
-        refused = await client.call("apply_edit", **apply_arguments())
-        assert refused["isError"]
-        assert "outside of the folders" in refused["content"][0]["text"]
-        inside = await client.call("apply_edit", **apply_arguments(path="sub/shapes.py"))
-        assert not inside["isError"], inside["content"][0]["text"]
-        client.roots = [workspace.parent]
-        answer = await client.call("apply_edit", **apply_arguments())
-        assert not answer["isError"], answer["content"][0]["text"]
-
-    run(Client(workspace, mode, [workspace / "sub"]), work)
+    client = await begun(workspace, mode, [workspace / "sub"])
+    refused = await client.call("apply_edit", **apply_arguments())
+    assert refused["isError"]
+    assert "outside of the folders" in refused["content"][0]["text"]
+    inside = await client.call("apply_edit", **apply_arguments(path="sub/shapes.py"))
+    assert not inside["isError"], inside["content"][0]["text"]
+    client.roots = [workspace.parent]
+    answer = await client.call("apply_edit", **apply_arguments())
+    assert not answer["isError"], answer["content"][0]["text"]
     assert (workspace / "shapes.py").read_text() == EDGE
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_no_roots_narrow_nothing(workspace: Path, mode: str) -> None:
+async def test_no_roots_narrow_nothing(workspace: Path, mode: str) -> None:
     """As the Inspector answers, in which no folder is open."""
-    client = Client(workspace, mode, [])
-    answer = run(client, lambda client: client.call("apply_edit", **apply_arguments()))
+    client = await begun(workspace, mode, [])
+    answer = await client.call("apply_edit", **apply_arguments())
     assert not answer["isError"], answer["content"][0]["text"]
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_two_at_once_are_both_answered(workspace: Path, mode: str) -> None:
-    async def work(client: Client) -> list[Any]:
-        rename = {"path": "shapes.py", "line": 1, "name": "area", "new_name": "surface"}
-        return await asyncio.gather(
-            client.call("apply_edit", **apply_arguments()), client.call("rename_symbol", **rename)
-        )
-
-    answers = run(Client(workspace, mode), work)
+async def test_two_at_once_are_both_answered(workspace: Path, mode: str) -> None:
+    client = await begun(workspace, mode)
+    rename = {"path": "shapes.py", "line": 1, "name": "area", "new_name": "surface"}
+    answers = await asyncio.gather(
+        client.call("apply_edit", **apply_arguments()), client.call("rename_symbol", **rename)
+    )
     assert [answer["isError"] for answer in answers] == [False, False]
     assert (workspace / "shapes.py").read_text() == EDGE.replace("area", "surface")
 

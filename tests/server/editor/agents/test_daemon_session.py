@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -46,77 +45,68 @@ class Daemon:
         self._writer.close()
 
 
-def scene(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    play: Callable[[DaemonSession, list[Daemon]], Coroutine[Any, Any, None]],
+@pytest.fixture
+async def daemons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Daemon]:
+    """Daemons that a session of agents joins one after the other."""
+    daemons = [Daemon(), Daemon()]
+    waiting = iter([daemon.theirs for daemon in daemons])
+    monkeypatch.setattr(daemon_session, "connect", lambda *_: next(waiting))
+    monkeypatch.setattr(daemon_session, "socket_path", lambda: tmp_path / "daemon.sock")
+    for daemon in daemons:
+        await daemon.accept()
+    return daemons
+
+
+@pytest.fixture
+def session(daemons: list[Daemon], tmp_path: Path) -> DaemonSession:
+    return DaemonSession([tmp_path])
+
+
+async def test_a_caller_that_leaves_while_it_begins_stops_nobody_else(
+    session: DaemonSession, daemons: list[Daemon], tmp_path: Path
 ) -> None:
-    async def run() -> None:
-        daemons = [Daemon(), Daemon()]
-        waiting = iter([daemon.theirs for daemon in daemons])
-        monkeypatch.setattr(daemon_session, "connect", lambda *_: next(waiting))
-        monkeypatch.setattr(daemon_session, "socket_path", lambda: folder / "daemon.sock")
-        for daemon in daemons:
-            await daemon.accept()
-        await play(DaemonSession([folder]), daemons)
+    (daemon, _) = daemons
+    first = asyncio.ensure_future(session.request("one", None))
+    greeting = await daemon.read("initialize")
+    second = asyncio.ensure_future(session.request("two", None))
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert greeting["params"]["workspaceFolders"][0]["uri"] == tmp_path.as_uri()
+    daemon.answer(greeting, result={})
+    await daemon.read("initialized")
+    daemon.answer(await daemon.read("two"), result="told")
+    assert await second == "told"
 
-    asyncio.run(run())
 
-
-def test_a_caller_that_leaves_while_it_begins_stops_nobody_else(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_request_that_is_given_up_is_cancelled_there(
+    session: DaemonSession, daemons: list[Daemon]
 ) -> None:
-    async def play(session: DaemonSession, daemons: list[Daemon]) -> None:
-        (daemon, _) = daemons
-        first = asyncio.ensure_future(session.request("one", None))
-        greeting = await daemon.read("initialize")
-        second = asyncio.ensure_future(session.request("two", None))
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        assert greeting["params"]["workspaceFolders"][0]["uri"] == tmp_path.as_uri()
-        daemon.answer(greeting, result={})
-        await daemon.read("initialized")
-        daemon.answer(await daemon.read("two"), result="told")
-        assert await second == "told"
+    (daemon, _) = daemons
+    asked = asyncio.ensure_future(session.request("slow", None))
+    await daemon.greet()
+    number = (await daemon.read("slow"))["id"]
+    asked.cancel()
+    cancel = await daemon.read("$/cancelRequest")
+    assert cancel["params"] == {"id": number}
+    # Its answer comes late and is nobody's.
+    daemon.answer({"id": number}, error={"code": -32800, "message": "cancelled"})
+    other = asyncio.ensure_future(session.request("other", None))
+    daemon.answer(await daemon.read("other"), error={"code": -32803, "message": "too long"})
+    with pytest.raises(EditRefused, match="too long"):
+        await other
 
-    scene(monkeypatch, tmp_path, play)
 
-
-def test_a_request_that_is_given_up_is_cancelled_there(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+async def test_a_daemon_that_died_is_joined_again(
+    session: DaemonSession, daemons: list[Daemon]
 ) -> None:
-    async def play(session: DaemonSession, daemons: list[Daemon]) -> None:
-        (daemon, _) = daemons
-        asked = asyncio.ensure_future(session.request("slow", None))
-        await daemon.greet()
-        number = (await daemon.read("slow"))["id"]
-        asked.cancel()
-        cancel = await daemon.read("$/cancelRequest")
-        assert cancel["params"] == {"id": number}
-        # Its answer comes late and is nobody's.
-        daemon.answer({"id": number}, error={"code": -32800, "message": "cancelled"})
-        other = asyncio.ensure_future(session.request("other", None))
-        daemon.answer(await daemon.read("other"), error={"code": -32803, "message": "too long"})
-        with pytest.raises(EditRefused, match="too long"):
-            await other
-
-    scene(monkeypatch, tmp_path, play)
-
-
-def test_a_daemon_that_died_is_joined_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    async def play(session: DaemonSession, daemons: list[Daemon]) -> None:
-        first, second = daemons
-        asked = asyncio.ensure_future(session.request("one", None))
-        await first.greet()
-        await first.read("one")
-        first.die()
-        with pytest.raises(DaemonUnavailable):
-            await asked
-        again = asyncio.ensure_future(session.request("two", None))
-        await second.greet()
-        second.answer(await second.read("two"), result=2)
-        assert await again == 2
-
-    scene(monkeypatch, tmp_path, play)
+    first, second = daemons
+    asked = asyncio.ensure_future(session.request("one", None))
+    await first.greet()
+    await first.read("one")
+    first.die()
+    with pytest.raises(DaemonUnavailable):
+        await asked
+    again = asyncio.ensure_future(session.request("two", None))
+    await second.greet()
+    second.answer(await second.read("two"), result=2)
+    assert await again == 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
+from text_cases import data_cases
 from typist import Typist
 
 CALLS = """\
@@ -103,55 +104,7 @@ def test_a_function_that_is_defined_twice_is_ambiguous() -> None:
     assert followed(text, 0, ", b", "") == []
 
 
-REMOVED_B = {
-    "f(1, 2, 3)": "f(1, 3)",
-    "f(1, \\\n  2, 3)": "f(1, \\\n  3)",
-    "f(1, 2, \\\n  3)": "f(1, 3)",
-    "f(1, \\\n  b=2, \\\n  c=3)": "f(1, \\\n  c=3)",
-    "f(\n  1,  # one\n  2,  # two\n  3,  # three\n)": "f(\n  1,  # one\n  3,  # three\n)",
-    "f(\n  # one\n  1,\n  # two\n  2,\n  # three\n  3,\n)": "f(\n  # one\n  1,\n  # three\n  3,\n)",
-    "f(\n  1,\n  # two\n  2,  # second\n  3,\n)": "f(\n  1,\n  3,\n)",
-    "f(1,  # one\n  2,  # two\n  3)": "f(1,  # one\n  3)",
-    "f(1, 2,  # two\n  3)": "f(1, 3)",
-}
-REMOVED_C = {
-    "f(1, 2, 3)": "f(1, 2)",
-    "f(1, 2, 3,)": "f(1, 2,)",
-    "f(1, \\\n  2, 3)": "f(1, \\\n  2)",
-    "f(1, 2, \\\n  3)": "f(1, 2)",
-    "f(\n  1,\n  2,  # two\n  3,  # three\n)": "f(\n  1,\n  2,  # two\n)",
-    "f(\n  1,\n  2,  # two\n  3  # three\n)": "f(\n  1,\n  2,  # two\n)",
-    "f(\n  1,\n  2,\n  3,  # three\n)": "f(\n  1,\n  2,\n)",
-    "f(\n  1,\n  2,  # two\n  3,\n)": "f(\n  1,\n  2,  # two\n)",
-    "f(\n  1,\n  2,\n  # three\n  3,\n)": "f(\n  1,\n  2,\n)",
-    "f(1, 2,  # two\n  3)": "f(1, 2,  # two\n  )",
-    "f(\n  1,\n  2,\n  3,\n  # end\n)": "f(\n  1,\n  2,\n  # end\n)",
-    "f(1, 2, c=(\n  3))": "f(1, 2)",
-}
-ONLY = {
-    "f(1)": "f()",
-    "f(1,)": "f()",
-    "f(\n  # one\n  1,  # first\n)": "f()",
-    "f(a=1)": "f()",
-    "f(\\\n  1)": "f()",
-}
-ADDED_D = {
-    "f(1, \\\n  2)": "f(1, \\\n  2, d)",
-    "f(1, 2,  # two\n)": "f(1, 2, d,  # two\n)",
-    "f(\\\n  1, 2)": "f(\\\n  1, 2, d)",
-    "f(\n  1,  # one\n  2,\n)": "f(\n  1,  # one\n  2, d,\n)",
-}
-
-
-@pytest.mark.parametrize(
-    ("parameters", "old", "new", "call", "wanted"),
-    [
-        *(("a, b, c", ", b", "", *case) for case in REMOVED_B.items()),
-        *(("a, b, c", ", c", "", *case) for case in REMOVED_C.items()),
-        *(("a", "a", "", *case) for case in ONLY.items()),
-        *(("a, b", "a, b", "a, b, d", *case) for case in ADDED_D.items()),
-    ],
-)
+@data_cases()
 def test_an_argument_comes_and_goes_with_its_own_comments_alone(
     parameters: str, old: str, new: str, call: str, wanted: str
 ) -> None:
