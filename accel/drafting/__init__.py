@@ -7,24 +7,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accel.drafting.history import History
-    from accel.drafting.retrieval.calibration import Calibration
     from accel.drafting.retrieval.drafter import RetrievalDrafter
     from accel.drafting.retrieval.token_classes import TokenShapes
     from accel.text.tokenizer import Tokenizer
 
 
-def default_drafter(
-    tokenizer: Tokenizer, *, calibration: Calibration | None = None, history: History | None = None
-) -> RetrievalDrafter:
+def default_drafter(tokenizer: Tokenizer, *, history: History | None = None) -> RetrievalDrafter:
     """Return the drafter for completions of a model with ``tokenizer``.
 
-    ``calibration``: that of earlier drafters of this model; without it learning starts anew.
     ``history`` may be shared by the drafters of one thread. Compiled code is loaded by
     ``retrieval.drafter.warm_up``.
     """
     from accel.drafting.retrieval.drafter import RetrievalDrafter
 
-    return RetrievalDrafter(shapes_of(tokenizer), calibration=calibration, history=history)
+    return RetrievalDrafter(shapes_of(tokenizer), history=history)
 
 
 @lru_cache(maxsize=4)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from accel.draft_tree import TokenArray
     from accel.drafting.base import Drafter
     from accel.drafting.history import History
-    from accel.drafting.retrieval.calibration import Calibration
     from accel.execution.session import Session
 
 MAX_SESSIONS = 1024
@@ -43,7 +42,6 @@ class Caches:
         self.sessions: Pool[Session] = Pool(READY_SESSIONS if is_cut else MAX_SESSIONS, engine.keep)
         self.drafters: Pool[Drafter] = Pool(MAX_DRAFTERS)
         self.cross_file = CrossFile(self._encode, engine.tokenizer.decode)
-        self.calibration: Calibration | None = None
         self.history: History | None = None
         self.kv_store: KvStore | None = None
         self.seen_documents: set[Document] = set()
@@ -52,13 +50,11 @@ class Caches:
 
     @classmethod
     def kept(cls, engine: Engine, megabytes: int, folder: Path | None) -> Caches:
-        """Return those of a model that goes on where it was: it remembers how often drafts were
-        right, and ``folder`` has KV caches of documents; None: they are not kept."""
+        """Return those of a model that goes on where it was: ``folder`` has KV caches of documents;
+        None: they are not kept."""
         from accel.drafting.history import History
-        from accel.drafting.retrieval.calibration import Calibration
 
         caches = cls(engine)
-        caches.calibration = Calibration.of_model(f"{engine.name} {engine.tokenizer.sha256}")
         caches.history = History()
         if folder is not None:
             caches.kv_store = kv_store_of(engine, megabytes, folder)
@@ -68,7 +64,7 @@ class Caches:
         """Return a drafter over all sources."""
         from accel.decoding.completion_drafter import drafter_of
 
-        return drafter_of(self._engine, calibration=self.calibration, history=self.history)
+        return drafter_of(self._engine, history=self.history)
 
     def _encode(self, text: str) -> TokenArray:
         return self._engine.tokenizer.encode(replace_surrogates(text))
@@ -134,9 +130,7 @@ class Caches:
         self._engine.prefixes.forget(matches)
 
     def close(self) -> None:
-        """Save what was learnt, and let go of all."""
-        if self.calibration is not None:
-            self.calibration.save_new()
+        """Let go of all."""
         self.sessions.clear()
         self.drafters.clear()
 

@@ -75,10 +75,7 @@ class TaskRunner:
             result = yield from task.read(self._read_prompt(task))
             yield []
             return result
-        result = yield from task.read(self._generate(task))
-        if task.key[0] == "complete" and self.caches.calibration is not None:
-            self.caches.calibration.note_completion()
-        return result
+        return (yield from task.read(self._generate(task)))
 
     def prefill_steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """Compute the prompt of a job that may come; the result says how many tokens are held."""

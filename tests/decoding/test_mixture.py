@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from itertools import islice
 
 import numpy as np
 from seeds import for_each_seed
@@ -19,7 +18,6 @@ from accel.drafting.retrieval.acceptance_model import (
     hidden_of_near,
     probabilities_of,
 )
-from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import (
     GROUPS,
     LEVELS,
@@ -73,37 +71,16 @@ def test_probabilities_equal_the_dense_form(seed):
     evidence.sources[:count] = Source.PROMPT
     shapes = random.integers(0, SHAPES, count).astype(np.int8)
     state = random.standard_normal(acceptance.STATE_INPUTS).astype(np.float32)
-    corrections = np.zeros((11, 18), np.float32)
     written, scratch = np.empty(count, np.float32), AcceptanceBuffers.allocate()
     hidden_of_near(WEIGHTS, evidence, 4, scratch)
-    probabilities_of(WEIGHTS, corrections, evidence, count, shapes, 4, state, scratch, written)
+    probabilities_of(WEIGHTS, evidence, count, shapes, 4, state, scratch, written)
     expected = slow_probabilities(counts, evidence.totals, state, shapes, 4)
     assert np.allclose(written, expected, rtol=1e-3, atol=1e-6)
-
-
-def test_corrections_raise_what_they_name():
-    evidence = Evidence.allocate(8)
-    evidence.counts[:2] = 0
-    evidence.counts[:2, 0, :2] = 1
-    evidence.reach[:2, 0] = 2
-    evidence.totals[0, :2] = 2
-    evidence.near_items[:2] = -1
-    evidence.tokens[:2], evidence.best[:2], evidence.sources[:2] = [3, 4], [2, 2], [1, 4]
-    corrections = np.zeros((11, 18), np.float32)
-    state, shapes = np.zeros(acceptance.STATE_INPUTS, np.float32), np.zeros(8, np.int8)
-    before, after = np.empty(2, np.float32), np.empty(2, np.float32)
-    arguments = (evidence, 2, shapes, 0, state, AcceptanceBuffers.allocate())
-    probabilities_of(WEIGHTS, corrections, *arguments, before)
-    corrections[4, 2] = 1.0
-    probabilities_of(WEIGHTS, corrections, *arguments, after)
-    odds = after / (1 - after.sum()) / (before / (1 - before.sum()))
-    assert np.allclose(odds, [1, np.e], rtol=1e-3)
 
 
 def slow_tree(view, weights, max_nodes):
     """Best-first growth with a heap of paths, evidence gathered from the root for each."""
     text, rows, shapes, accepted, evidence = view
-    corrections = np.zeros((11, 18), np.float32)
     scratch, chances = AcceptanceBuffers.allocate(), np.empty(MAX_CANDIDATES, np.float32)
     state = np.empty(acceptance.STATE_INPUTS, np.float32)
     surroundings = note_surroundings(text, shapes, evidence)
@@ -126,7 +103,6 @@ def slow_tree(view, weights, max_nodes):
                 last = int(text.tokens[text.stop + depth - 1])
                 probabilities_of(
                     weights,
-                    corrections,
                     evidence,
                     count,
                     shapes.shapes,
@@ -275,7 +251,6 @@ def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the
     drafting.begin(DraftRequest(text))
     for _ in range(40):
         tree = drafting.draft(int(random.integers(0, 9)))
-        known = drafting.calibration.corrections.copy()
         right = random.integers(0, 12, 4).astype(np.int32)
         path = accepted_path(tree, right)
         own = int(not len(tree) or random.random() < 0.8)
@@ -284,10 +259,7 @@ def test_whatever_was_committed_a_draft_is_that_of_a_drafter_that_began_with_the
         text = np.concatenate([text, added])
         if random.random() < 0.3:
             continue
-        fresh = RetrievalDrafter(weights=WEIGHTS, calibration=Calibration())
-        fresh.calibration.corrections[:] = drafting.calibration.corrections
-        if not len(tree) or not own:
-            assert (fresh.calibration.corrections == known).all(), "it was not told of a guess"
+        fresh = RetrievalDrafter(weights=WEIGHTS)
         fresh.begin(DraftRequest(text))
         fresh._accepted = len(added)
         actual, expected = view_of(drafting), view_of(fresh)
@@ -333,19 +305,3 @@ def test_rows_of_an_index_may_end_anywhere():
     tree = drafting.draft(64)
     assert (7,) in paths_of(tree)
     assert (8, 8, 8) in paths_of(tree)
-
-
-def test_acceptance_is_learnt_in_use():
-    # What the index says is always wrong here: its rows must lose their credit.
-    random = np.random.default_rng(8)
-    text = random.integers(1, 40, 4000)
-    wrong = IndexOfText(text)
-    drafting = drafter()
-    drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
-    before = drafting.draft(1).probabilities[0]
-    for start in islice(range(100, 3900, 40), 80):
-        drafting.begin(DraftRequest(text[start : start + 30].astype(np.int32), index=wrong))
-        drafting.commit(drafting.draft(16), [], np.array([47], np.int32))
-    drafting.begin(DraftRequest(text[:30].astype(np.int32), index=wrong))
-    after = drafting.draft(1).probabilities[0]
-    assert after / (1 - after) < 0.5 * before / (1 - before)

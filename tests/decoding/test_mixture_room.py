@@ -55,7 +55,7 @@ def array_at(address, kind, count):
 
 
 @for_each_seed(range(4))
-def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
+def test_what_is_added_in_one_call_equals_what_is_added_part_by_part(seed):
     random = np.random.default_rng(seed)
     request, text = request_of(random), random.integers(1, 40, 60).astype(np.int32)
     whole, parts = drafter(), drafter()
@@ -70,9 +70,6 @@ def test_what_is_learnt_in_one_call_equals_what_is_learnt_part_by_part(seed):
         whole.commit(tree, path, tokens)
         parts.commit(same.prefix(len(same)), path, tokens)  # not the tree that was drafted
         done += len(tokens)
-    for name in ("corrections", "information"):
-        assert (getattr(whole.calibration, name) == getattr(parts.calibration, name)).all()
-    assert (whole.calibration.information > 0).any()
 
 
 @pytest.mark.parametrize("has_history", [False, True])
@@ -126,13 +123,11 @@ def test_tokens_beyond_the_vocabulary_so_far_are_learnt_with_the_next_draft():
     other.begin(request)
     drafting.commit(drafting.draft(16), [], high)
     tree = other.draft(16)
-    other.commit(tree.prefix(len(tree)), [], high)  # learnt apart
-    for name in ("corrections", "information"):
-        assert (getattr(drafting.calibration, name) == getattr(other.calibration, name)).all()
+    other.commit(tree.prefix(len(tree)), [], high)  # added apart
     assert paths_of(drafting.draft(24)) == paths_of(other.draft(24))
 
 
-def test_a_larger_tree_after_a_smaller_one_learns_from_the_smaller():
+def test_a_larger_tree_after_a_smaller_one_follows_the_path_of_the_smaller():
     random = np.random.default_rng(6)
     request = request_of(random)
     drafting, other = drafter(), drafter()
@@ -143,4 +138,3 @@ def test_a_larger_tree_after_a_smaller_one_learns_from_the_smaller():
         tokens = np.array([*tree.tokens[path], 7], np.int32)
         each.commit(tree if each is drafting else tree.prefix(8), path, tokens)
     assert paths_of(drafting.draft(40)) == paths_of(other.draft(40))
-    assert (drafting.calibration.information == other.calibration.information).all()

@@ -2,7 +2,7 @@
 
 Probabilities are a softmax over scores and "none of them". The weights that ship
 (``acceptance_prior.npz``) are fitted by replay (``tests.benchmarks.training.acceptance_fit``) and
-know no token ids, so they hold for any vocabulary; ``calibration`` corrects them online.
+know no token ids, so they hold for any vocabulary.
 """
 
 from __future__ import annotations
@@ -174,7 +174,6 @@ def fetch_weights(weights: AcceptanceWeights) -> None:
 @compiled(error_model="numpy", forceinline=True, borrows=True)
 def _scores_of(
     weights: AcceptanceWeights,
-    corrections: Floats,
     evidence: Evidence,
     count: int,
     shapes: NDArray[np.int8],
@@ -182,7 +181,7 @@ def _scores_of(
     scratch: AcceptanceBuffers,
 ) -> float:
     """Write the scores of the candidates and return the highest."""
-    tokens, best, sources = evidence.tokens, evidence.best, evidence.sources
+    tokens, best = evidence.tokens, evidence.best
     counts, totals, reach = evidence.counts, evidence.totals, evidence.reach
     near_items, near_hidden = evidence.near_items, scratch.near_hidden
     matrix, of_shape, pair = weights.candidate, weights.shape, weights.pair
@@ -208,7 +207,6 @@ def _scores_of(
                 value = splat(occurrences * partial_sums[group, level])
                 hidden = multiply_add(value, load(matrix, (COUNT_INPUTS + row) * HIDDEN), hidden)
         score = pair[last_shape, shape] + reduce_add(maximum(hidden, zero) * out)
-        score += corrections[sources[slot], min(best[slot], corrections.shape[1] - 1)]
         scores[slot] = score
         highest = max(highest, score)
     return highest
@@ -217,7 +215,6 @@ def _scores_of(
 @compiled(error_model="numpy", forceinline=True, borrows=True)
 def probabilities_of(
     weights: AcceptanceWeights,
-    corrections: Floats,
     evidence: Evidence,
     count: int,
     shapes: NDArray[np.int8],
@@ -229,12 +226,11 @@ def probabilities_of(
     """Write the probability of each of the ``count`` candidates, given that the path is right.
 
     ``hidden_of_near`` must have been called for this tree.
-    corrections: float32 [sources, match lengths], added to scores, see ``calibration``.
     """
     node_inputs(evidence, state, scratch.inputs)
     hidden_of_node(weights, scratch.inputs, last_shape, scratch.node_hidden)
     none = score_of_none(weights, scratch.inputs, last_shape, scratch.escape_hidden)
-    logits = _scores_of(weights, corrections, evidence, count, shapes, last_shape, scratch)
+    logits = _scores_of(weights, evidence, count, shapes, last_shape, scratch)
     highest = max(np.float32(none), np.float32(logits))
     scores = scratch.scores
     for slot in range(count, (count + LANES - 1) // LANES * LANES):

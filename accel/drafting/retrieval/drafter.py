@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.draft_tree import DraftTree, TokenArray
 from accel.drafting.base import (
     ContinuationIndex,
     Continuations,
@@ -16,7 +16,6 @@ from accel.drafting.base import (
 )
 from accel.drafting.history import History
 from accel.drafting.retrieval.acceptance_model import AcceptanceBuffers, AcceptanceWeights
-from accel.drafting.retrieval.calibration import Calibration
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, places_of
 from accel.drafting.retrieval.kernels import (
     ARENA_NODES,
@@ -52,7 +51,7 @@ LAYERS = 3
 class RetrievalDrafter:
     """Drafts from prompt, output, text after the cursor, an index and earlier requests:
     ``acceptance_model`` says how probable each next token is, ``tree_search`` takes the most
-    probable paths, ``calibration`` corrects the model in use."""
+    probable paths."""
 
     name = "redraft"
 
@@ -63,11 +62,9 @@ class RetrievalDrafter:
         shapes: TokenShapes | None = None,
         *,
         weights: AcceptanceWeights | None = None,
-        calibration: Calibration | None = None,
         history: History | None = None,
     ) -> None:
         """``shapes`` of the tokenizer's vocabulary; without them drafts are somewhat worse."""
-        self._calibration = calibration or Calibration()
         self._shapes = shapes or TokenShapes.unknown()
         self.weights = weights or AcceptanceWeights.load()
         self._prompt = PromptIndex(self._shapes.shapes)
@@ -82,7 +79,6 @@ class RetrievalDrafter:
         self._evidence = Evidence.allocate(1)
         self.scratch = AcceptanceBuffers.allocate()
         self.frontier = Frontier.allocate()
-        self.matches = np.empty(0, np.int32)
         self._tree = TreeBuffers.allocate(0)
         self._costs_for = self._free = VerifyCosts.free(0)
         self._seconds, self._marginal = np.empty(USUAL_COSTS), np.empty(USUAL_COSTS)
@@ -96,12 +92,6 @@ class RetrievalDrafter:
         self._saved = np.zeros(1)
         self._committed: Committed | None = None
         self._undrafted: list[TokenArray] = []
-
-    @property
-    def calibration(self) -> Calibration:
-        """Return the calibration learnt from texts."""
-        self._settle()
-        return self._calibration
 
     def begin(self, request: DraftRequest) -> None:
         self._catch_up()
@@ -134,10 +124,10 @@ class RetrievalDrafter:
         self._reserve_rows(first_rows + limit * LAYERS, first_rows)
         state = self._state_for(max_nodes, costs)
         first = self._arena_used
-        (nodes, leaf, own), accepted = self._coming(), self._accepted
+        (leaf, own), accepted = self._coming(), self._accepted
         start, stop = self._prompt.start, self._prompt.stop
         count = draft_in(
-            *(state, nodes, leaf, own, start, stop, first_rows, limit, depth, accepted),
+            *(state, leaf, own, start, stop, first_rows, limit, depth, accepted),
             *(max_nodes, costs.acceptance_scale, first),
         )
         if count == NOT_COMMITTED:
@@ -146,7 +136,6 @@ class RetrievalDrafter:
         if self._committed is not None:
             self._prompt.grew_to(stop + accepted)
             self._committed = None
-        self.matches = self._tree.matches
         self._arena_used = last = first + count
         arena = self._arena
         self._drafted = DraftTree(
@@ -179,7 +168,7 @@ class RetrievalDrafter:
     def _state_for(self, nodes: int, costs: VerifyCosts) -> State:
         """Return the state that lasts from tree to tree, with room for ``nodes`` nodes."""
         if len(self._tree.tokens) < nodes:
-            self._settle()  # what is learnt is read from the tree that is
+            self._settle()  # the path is read from the tree that is
             self._tree, self._state = TreeBuffers.allocate(nodes), None
         coming = 0 if self._committed is None else len(self._committed.tokens)
         text = self._prompt.tokens_with(MAX_DEPTH + 1 + coming)
@@ -197,8 +186,8 @@ class RetrievalDrafter:
             self._evidence_for_text()
             self._state_text = text
             arrays: tuple[Any, ...] = (
-                *(self._shapes, self._evidence, self.weights, self._calibration.corrections),
-                *(self.scratch, self.frontier, self._tree, self._calibration.information),
+                *(self._shapes, self._evidence, self.weights),
+                *(self.scratch, self.frontier, self._tree),
                 *(self._prompt.text(spare=MAX_DEPTH + 1 + coming), self._rows),
                 *(self._seconds, self._marginal, self._saved, self._arena),
                 *(self._entry, self._places),
@@ -217,8 +206,7 @@ class RetrievalDrafter:
         self._marginal[:count], self._marginal[count:] = costs.marginal, np.inf
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:
-        """The context grew by ``tokens``; what was right and wrong in ``tree`` is learnt, both with
-        the next draft."""
+        """The context grew by ``tokens``: they are added to the text with the next draft."""
         is_first = self._committed is None and not self._undrafted
         if not len(tree) and (len(tokens) > 1 or not is_first):
             self._accepted = len(tokens)
@@ -229,38 +217,28 @@ class RetrievalDrafter:
         leaf, own = path[-1] if path else -1, -1
         if len(tokens) > len(path):
             own = int(tokens[-1])
-        self._committed = Committed(tree, path, tokens, leaf, own)
         if (len(tree) and tree is not self._drafted) or len(tokens) > len(path) + 1:
-            self._learn_apart()
+            self._prompt.extend(tokens)
+        else:
+            self._committed = Committed(tokens, leaf, own)
 
-    def _coming(self) -> tuple[int, int, int]:
-        """Return the tokens that are not yet in the text: nodes of the tree, the path's last, the
+    def _coming(self) -> tuple[int, int]:
+        """Return the tokens that are not yet in the text: the last node of the path, and the
         model's own token, -1 for none."""
-        if self._committed is None:
-            return 0, -1, -1
-        return len(self._committed.tree), self._committed.leaf, self._committed.own
+        return (-1, -1) if self._committed is None else self._committed[1:]
 
     def _settle(self) -> None:
-        """Learn from what the last step accepted, and add it to the text, without drafting."""
+        """Add what the last step accepted to the text, without drafting."""
         if self._committed is None:
             return
         stop = NOT_COMMITTED
         if self._state is not None and self._state_text is self._prompt.tokens_with(0):
             stop = commit_in(self._state, *self._coming(), self._prompt.stop)
-        if stop == NOT_COMMITTED:
-            self._learn_apart()
+        if stop == NOT_COMMITTED:  # the text is full
+            self._prompt.extend(self._committed.tokens)
         else:
-            self._committed = None
             self._prompt.grew_to(stop)
-
-    def _learn_apart(self) -> None:
-        """``_settle`` where the state does not hold the tree, or its text is full."""
-        assert self._committed is not None
-        tree, path, tokens, _, own = self._committed
         self._committed = None
-        if own >= 0:
-            self._calibration.learn(tree, self.matches[: len(tree)], path)
-        self._prompt.extend(tokens)
 
     def _catch_up(self) -> None:
         """Add what came since the last draft; while nothing is drafted, it costs nothing."""
@@ -316,8 +294,6 @@ def warm_up() -> None:
     index = PromptIndex()
     index.begin(np.array([1, 2, 1], np.int32), np.empty(0, np.int32))
     index.lookup(index.context, max_match=4, limit=4, depth=4)
-    chain = DraftTree.chain(np.array([1], np.int32), Source.PROMPT, 0.5)
-    Calibration().learn(chain, np.ones(1, np.int32), [0])
     drafter = RetrievalDrafter()
     drafter.begin(DraftRequest(np.array([1, 2, 1, 2, 1], np.int32)))
     tree = drafter.draft(4)

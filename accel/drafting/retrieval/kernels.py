@@ -1,4 +1,5 @@
-"""Learning, looking up and growing of the default drafter, in one call of compiled code a step."""
+"""Steps of the default drafter, each in one call of compiled code: the accepted path is added to
+the text, rows are looked up, and a tree is grown."""
 
 from __future__ import annotations
 
@@ -10,14 +11,12 @@ from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
-from accel.draft_tree import DraftTree, TokenArray
+from accel.draft_tree import TokenArray
 from accel.drafting.retrieval.acceptance_model import (
     AcceptanceBuffers,
     AcceptanceWeights,
-    Floats,
     fetch_weights,
 )
-from accel.drafting.retrieval.calibration import learn_from
 from accel.drafting.retrieval.candidate_features import MAX_MATCH, Evidence, MatchRows, TextView
 from accel.drafting.retrieval.nearby_tokens import fetch_surroundings
 from accel.drafting.retrieval.prompt_index import link
@@ -37,8 +36,6 @@ class Committed(NamedTuple):
     """A path of the last tree that was right, and what came after it, not yet in the text. leaf:
     the path's last node or -1; own: the model's own token or -1."""
 
-    tree: DraftTree
-    path: list[int]
     tokens: TokenArray
     leaf: int
     own: int
@@ -54,11 +51,9 @@ class DraftingState(NamedTuple):
     shapes: TokenShapes
     evidence: Evidence
     weights: AcceptanceWeights
-    corrections: Floats
     scratch: AcceptanceBuffers
     frontier: Frontier
     tree: TreeBuffers
-    information: Floats
     text: TextView
     rows: MatchRows
     seconds: NDArray[np.float64]
@@ -76,12 +71,10 @@ def drafting_state_of(fields: DraftingState) -> State:
 
 
 @compiled()
-def commit_in(arrays: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
-    """Of the state's tree of ``nodes`` the path to ``leaf`` was right (-1: none), and after it
-    came ``own``, -1 where nothing did: the path broke off, and says nothing of what follows.
-
-    The path is added to the text, which ended at ``stop``, and the calibration learns from it.
-    Returns where the text ends now, ``NOT_COMMITTED`` where its array is too short.
+def commit_in(arrays: Any, leaf: int, own: int, stop: int) -> int:
+    """Add the path to ``leaf`` of the state's tree (-1: none) to the text, which ended at ``stop``,
+    and ``own`` after it, -1 for nothing. Returns where the text ends now, ``NOT_COMMITTED`` where
+    its array is too short.
     """
     state = arrays.fields
     tokens, previous, newest, _, _, spelt = state.text
@@ -92,28 +85,18 @@ def commit_in(arrays: Any, nodes: int, leaf: int, own: int, stop: int) -> int:
         length += 1
         node = tree.parents[node]
     count = length + (own >= 0)
-    path, added = np.empty(length, np.int32), np.empty(count, np.int32)
+    added = np.empty(count, np.int32)
     if own >= 0:
         added[length] = own
     node = leaf
     for index in range(length - 1, -1, -1):
-        path[index], added[index] = node, tree.tokens[node]
+        added[index] = tree.tokens[node]
         node = tree.parents[node]
     if stop + count > len(tokens):
         return NOT_COMMITTED
     for token in added:
         if token >= len(newest):
             return NOT_COMMITTED
-    if own >= 0 and nodes:
-        learn_from(
-            tree.parents[:nodes],
-            tree.probabilities[:nodes],
-            tree.sources[:nodes],
-            tree.matches[:nodes],
-            path,
-            state.corrections,
-            state.information,
-        )
     link(tokens, previous, newest, spelt, state.shapes.shapes, added, stop)
     return stop + count
 
@@ -174,7 +157,6 @@ def _look_up(
 @compiled()
 def draft_in(
     arrays: Any,
-    nodes: int,
     leaf: int,
     own: int,
     start: int,
@@ -193,7 +175,7 @@ def draft_in(
     ``NOT_COMMITTED`` where that failed. ``state.saved`` has the seconds it is expected to save.
     """
     if leaf >= 0 or own >= 0:
-        stop = commit_in(arrays, nodes, leaf, own, stop)
+        stop = commit_in(arrays, leaf, own, stop)
         if stop < 0:
             return NOT_COMMITTED
     state = arrays.fields
@@ -205,7 +187,7 @@ def draft_in(
     row_count = _look_up(state, start, stop, first_rows, limit, depth)
     ground = Ground(
         *(text, state.rows, state.shapes, accepted, state.evidence, state.weights),
-        *(state.corrections, state.scratch, state.frontier, tree),
+        *(state.scratch, state.frontier, tree),
     )
     count = grow(ground, row_count, max_nodes, state.seconds, state.marginal, acceptance_scale)
     expected, seconds, arena = 0.0, state.seconds, state.arena

@@ -17,7 +17,6 @@ from accel.drafting.retrieval.acceptance_model import (
     hidden_of_near,
     probabilities_of,
 )
-from accel.drafting.retrieval.calibration import depth_group
 from accel.drafting.retrieval.candidate_features import (
     Evidence,
     MatchRows,
@@ -40,13 +39,12 @@ MAX_PATHS = 8192
 
 class Frontier(NamedTuple):
     """Candidates of all nodes, most probable first through ``heap``. rows: int32, first row of each
-    candidate's list; matches: int16, longest match."""
+    candidate's list."""
 
     tokens: TokenArray
     parents: TokenArray
     depths: TokenArray
     rows: TokenArray
-    matches: TokenArray
     sources: NDArray[np.int8]
     probabilities: NDArray[np.float64]
     heap: TokenArray
@@ -54,29 +52,28 @@ class Frontier(NamedTuple):
     @classmethod
     def allocate(cls) -> Frontier:
         """Allocate the arrays."""
-        numbers: tuple[Any, ...] = *[np.int32] * 5, np.int8, np.float64, np.int32
+        numbers: tuple[Any, ...] = *[np.int32] * 4, np.int8, np.float64, np.int32
         return cls(*(np.empty(MAX_PATHS, dtype) for dtype in numbers))
 
 
 class TreeBuffers(NamedTuple):
-    """The nodes of a tree as they come out: arrays of ``DraftTree``, and matches: int32."""
+    """The nodes of a tree as they come out: arrays of ``DraftTree``."""
 
     tokens: TokenArray
     parents: TokenArray
     probabilities: Floats
     sources: NDArray[np.int8]
-    matches: TokenArray
 
     @classmethod
     def allocate(cls, nodes: int) -> TreeBuffers:
         """Return room for ``nodes``."""
-        numbers: tuple[Any, ...] = np.int32, np.int32, np.float32, np.int8, np.int32
+        numbers: tuple[Any, ...] = np.int32, np.int32, np.float32, np.int8
         return cls(*(np.empty(nodes, dtype) for dtype in numbers))
 
 
 class Ground(NamedTuple):
-    """The inputs and buffers of a tree's growth. accepted: tokens that the last tree added;
-    corrections: see ``calibration``."""
+    """The inputs and buffers of a tree's growth. accepted: tokens that the last tree
+    added."""
 
     text: TextView
     rows: MatchRows
@@ -84,7 +81,6 @@ class Ground(NamedTuple):
     accepted: int
     evidence: Evidence
     weights: AcceptanceWeights
-    corrections: Floats
     scratch: AcceptanceBuffers
     frontier: Frontier
     tree: TreeBuffers
@@ -169,7 +165,6 @@ def find_at(ground: Ground, context: NodeContext, near: int) -> int:
     last = text.tokens[text.stop + context.depth - 1]
     probabilities_of(
         ground.weights,
-        ground.corrections[depth_group(context.depth + 1)],
         ground.evidence,
         count,
         shapes.shapes,
@@ -195,7 +190,6 @@ def _offer(
             continue
         frontier.tokens[item], frontier.parents[item] = evidence.tokens[slot], context.node
         frontier.depths[item], frontier.rows[item] = context.depth + 1, evidence.heads[slot]
-        frontier.matches[item] = evidence.best[slot]
         frontier.sources[item] = evidence.sources[slot]
         frontier.probabilities[item] = chance
         frontier.heap[waiting + added] = item
@@ -254,7 +248,6 @@ def grow(
         conditional = path / (tree.probabilities[parent] if parent >= 0 else 1.0)
         tree.tokens[nodes], tree.parents[nodes] = frontier.tokens[best], parent
         tree.probabilities[nodes], tree.sources[nodes] = path, frontier.sources[best]
-        tree.matches[nodes] = frontier.matches[best]
         depth, first_row = frontier.depths[best], frontier.rows[best]
         context = NodeContext(nodes, np.int64(depth), path, path, conditional, np.int64(first_row))
         nodes += 1

@@ -42,8 +42,6 @@ def test_warming_up_leaves_nothing_behind(service: EngineService) -> None:
     assert not list(service.caches.drafters)
     assert service.caches.history is not None
     assert not service.caches.history.knows("")
-    assert service.caches.calibration is not None
-    assert service.caches.calibration._unsaved == 0
 
 
 def test_something_that_comes_ends_the_warming_up_after_a_part(service: EngineService) -> None:
