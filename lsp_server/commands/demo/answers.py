@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lsp_server.commands.demo.places import EditPlace, TypingPlace
-from lsp_server.editor.agents.daemon_session import DaemonSession
+from lsp_server.editor.agents.daemon_session import DaemonSession, why_not_ready
 from lsp_server.editor.daemon.address import socket_path
 from lsp_server.editor.daemon.control import stop_daemon
 from lsp_server.editor.editing.checks import new_problem
@@ -81,13 +81,6 @@ async def wait_until_ready(session: DaemonSession, report: Callable[[str], None]
             raise RedraftError(f"the server is not ready: {reason}")
         report(reason)
         await asyncio.sleep(LOOK_S)
-
-
-def why_not_ready(status: dict[str, Any]) -> str:
-    """Return what the server of a ``status`` still does, or why it fails; empty if it is ready."""
-    if status["state"] == "ready" and status["models"]["completion"]["state"] == "ready":
-        return f"compiling {status['compiling']}, this once" if status["compiling"] else ""
-    return f"{status['message'] or 'starting'} {status['remedy']}".strip()
 
 
 async def answer_at(session: DaemonSession, demo_place: TypingPlace | EditPlace) -> ShownAnswer:

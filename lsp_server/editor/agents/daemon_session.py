@@ -21,12 +21,22 @@ QUIET = {"completion": {"enabled": False}, "nextEdits": {"enabled": False}}
 """Nobody types here: nothing is computed ahead."""
 
 
+def why_not_ready(status: dict[str, Any]) -> str:
+    """Return what the server of a ``status`` still does, or why it fails; empty if it is ready."""
+    if status["state"] == "ready" and status["models"]["completion"]["state"] == "ready":
+        return f"compiling {status['compiling']}, this once" if status["compiling"] else ""
+    return f"{status['message'] or 'starting'} {status['remedy']}".strip()
+
+
 class DaemonSession:
     """Begins with the first request, and again where the daemon ended. For one event loop."""
 
     def __init__(self, folders: Sequence[Path], model: str = "", **parameters: Any) -> None:
         """``model``: that of edits; empty: what the user chose. ``parameters``: of ``initialize``,
         in place of those of agents."""
+        self.doing = "starting the daemon"
+        self.prepares = True
+        """What a request may wait for, and whether the model or an index has yet to be ready."""
         self._folders = folders
         self._settings = {**QUIET, "model": {"path": model}} if model else QUIET
         self._parameters = parameters
@@ -124,6 +134,10 @@ class DaemonSession:
 
     def _take(self, message: dict[str, Any]) -> None:
         if "method" in message:
+            if message["method"] == "redraft/status":
+                status = message["params"]
+                self.doing = why_not_ready(status) or status["message"] or "the model writes"
+                self.prepares = status["state"] in ("loading", "indexing")
             if "id" in message:
                 self._send({"id": message["id"], "result": None})
             return

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.daemon.control import ask_daemon
-from lsp_server.shared.errors import RedraftError
 
 if TYPE_CHECKING:
     from lsp_server.engine.workspaces import WorkspaceIndexes
@@ -33,15 +32,14 @@ class SimilarPlaces:
         self._indexes: dict[str, WorkspaceIndexes] = {}
         self._lock = threading.Lock()
 
-    def find(self, folder: Path, text: str) -> tuple[list[SimilarPlace], str]:
+    def find(self, folder: Path, text: str) -> tuple[list[SimilarPlace], str] | None:
         """Return the places of a folder that are most like a text, the best first, and what is to
-        be said of the index. Takes a moment, so not for the event loop. Raises RedraftError."""
+        be said of the index; None without one. Takes a moment, so not for the event loop."""
         status = ask_daemon("status") or {"workspaces": []}
-        states = [state for state in status["workspaces"] if state["folder"] == str(folder)]
-        stored = [state for state in states if state["store"]]
+        own = [state for state in status["workspaces"] if state["folder"] == str(folder)]
+        stored = [state for state in own if state["store"]]
         if not stored:
-            why = states[0]["message"] or states[0]["state"] if states else "nobody has it open"
-            raise RedraftError(f"{folder} has no index ({why}); choose a model, or try again later")
+            return None
         with self._lock:
             reason = "" if stored[0]["state"] == "ready" else "the index is not complete yet"
             return self._found(folder, stored[0], text), reason

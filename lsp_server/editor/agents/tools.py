@@ -12,12 +12,13 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from lsp_server.editor.agents.agent_files import AgentFile, AgentFiles, Change, replace_all
 from lsp_server.editor.agents.daemon_session import DaemonSession
 from lsp_server.editor.agents.renaming import renamed
-from lsp_server.editor.agents.similar import SimilarPlaces
+from lsp_server.editor.agents.similar import SimilarPlace, SimilarPlaces
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.tasks.apply.edit_text import EditFields, apply_update, makes_file, updates_of
@@ -27,6 +28,7 @@ from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
 
 MOST_PREVIEWS = 32
+LOOK_S, MOST_LOOKS = 0.5, 60
 ONE_SNIPPET = "put its changes into one snippet"
 
 
@@ -116,6 +118,11 @@ class AgentTools:
         """One edit of a file is made at a time."""
         self._previews: OrderedDict[str, PlannedEdit] = OrderedDict()
 
+    @property
+    def doing(self) -> str:
+        """Return the work that a call may wait for."""
+        return self._daemon.doing
+
     async def apply_edit(self, call: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
         """Put snippets into their files. Raises RedraftError."""
         updates: dict[str, FileUpdate] = {}
@@ -176,7 +183,7 @@ class AgentTools:
         await self._daemon.join()
         excerpts, notes = [], []
         for folder in files.folders:
-            similar, note = await asyncio.to_thread(self._similar.find, folder, call.text)
+            similar, note = await self._alike(folder, call.text)
             notes.append(note)
             for excerpt in similar:
                 try:
@@ -188,6 +195,17 @@ class AgentTools:
                     lines = f"{first}:{first + text.count(chr(10))}"
                     excerpts.append({"path": file.path, "lines": lines, "text": text})
         return {"places": excerpts, "note": "; ".join(filter(None, notes))}
+
+    async def _alike(self, folder: Path, text: str) -> tuple[list[SimilarPlace], str]:
+        """Return places of a folder that are like a text, once it has an index. Raises
+        RedraftError."""
+        looks = 0
+        while (similar := await asyncio.to_thread(self._similar.find, folder, text)) is None:
+            if looks == MOST_LOOKS or not self._daemon.prepares:
+                raise RedraftError(f"{folder} has no index yet ({self.doing}); try again later")
+            looks += 1
+            await asyncio.sleep(LOOK_S)
+        return similar
 
     # Making an edit
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from cattrs import Converter
@@ -88,42 +89,9 @@ async def serve_connection(
         server.leave()
 
 
-_SAMPLES: list[dict[str, Any]] = [
-    {
-        "id": 1,
-        "method": "initialize",
-        "params": {"processId": 1, "rootUri": None, "capabilities": {"general": {}}},
-    },
-    {
-        "method": "textDocument/didOpen",
-        "params": {"textDocument": {"uri": "u", "languageId": "python", "version": 1, "text": "a"}},
-    },
-    {
-        "method": "textDocument/didChange",
-        "params": {
-            "textDocument": {"uri": "u", "version": 2},
-            "contentChanges": [
-                {
-                    "range": {
-                        "start": {"line": 0, "character": 0},
-                        "end": {"line": 0, "character": 0},
-                    },
-                    "text": "b",
-                },
-                {"text": "c"},
-            ],
-        },
-    },
-    {
-        "id": 2,
-        "method": "textDocument/inlineCompletion",
-        "params": {
-            "textDocument": {"uri": "u"},
-            "position": {"line": 0, "character": 0},
-            "context": {"triggerKind": 1},
-        },
-    },
-]
+_SAMPLES: list[dict[str, Any]] = json.loads(
+    Path(__file__).with_name("first_messages.json").read_text("utf-8")
+)
 
 
 def warm_up() -> None:

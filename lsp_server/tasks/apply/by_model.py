@@ -36,7 +36,9 @@ class ModelMerge:
     def job(self, model: str) -> GenerateJob | None:
         """Return what a model of a name is asked; None where it was not made to merge."""
         form = apply_format(model)
-        return apply_job(form, self.code, self.snippet, self.instruction) if form else None
+        if form is None:
+            return None
+        return apply_job(form, self.code, self.snippet, self.instruction, self.language or "")
 
     def merged(self, model: str, result: JobResult) -> str | None:
         """The file by an answer to ``job``; None where that does not count."""

@@ -6,25 +6,7 @@ from __future__ import annotations
 import keyword
 from functools import lru_cache
 
-_ALSO_NAMES = {
-    "cpp": "final import module override",
-    "csharp": "add alias and ascending async await by descending dynamic equals file from get "
-    "global group init into join let managed nameof not notnull on or orderby partial record "
-    "remove required scoped select set unmanaged value var when where with yield",
-    "java": "exports module open opens permits provides record requires sealed to transitive uses "
-    "var when with",
-    "javascript": "as async from get of set",
-    "kotlin": "by catch constructor dynamic field finally get import init out param property "
-    "receiver set where",
-    "php": "self parent enum",
-    "rust": "auto default macro_rules raw union",
-    "swift": "associativity convenience didSet dynamic final get indirect infix lazy left mutating "
-    "none nonmutating optional override postfix precedence prefix required right set unowned weak "
-    "willSet",
-    "tsx": "abstract any as asserts async declare from get global infer is keyof module namespace "
-    "number object of override readonly set string symbol type unique unknown",
-}
-_ALSO_NAMES["typescript"] = _ALSO_NAMES["tsx"]
+from lsp_server.text.syntax.languages import TABLE
 
 
 def is_keyword(word: str, grammar: str) -> bool:
@@ -32,7 +14,7 @@ def is_keyword(word: str, grammar: str) -> bool:
     it."""
     if grammar == "python":
         return keyword.iskeyword(word)
-    if word in _ALSO_NAMES.get(grammar, "").split():
+    if word in TABLE["also_names"].get(grammar, "").split():
         return False
     return _lexed_as_keyword(word, grammar)
 

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Language
 
-_TABLE: dict[str, dict[str, str]] = json.loads(
+TABLE: dict[str, dict[str, str]] = json.loads(
     Path(__file__).with_suffix(".json").read_text("utf-8")
 )
-GRAMMAR_OF_ID = _TABLE["grammars"]
+GRAMMAR_OF_ID = TABLE["grammars"]
 """Language ids that are not the name of their grammar; an empty name is: none."""
-ID_OF_ENDING = _TABLE["endings"]
+ID_OF_ENDING = TABLE["endings"]
 """Language ids by the file's ending, in lower case."""
-ID_OF_NAME = _TABLE["names"]
+ID_OF_NAME = TABLE["names"]
 """Language ids by the file's whole name, in lower case."""
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _NOT_FOR_FILES = {"comment", "doxygen", "jsdoc", "luadoc", "luap", "printf", "regex", "test"}

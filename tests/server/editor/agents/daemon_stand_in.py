@@ -20,6 +20,7 @@ class DaemonStandIn:
         self.waiting: asyncio.Event | None = None
         """Where there is one, an edit waits for it."""
         self.cancelled = 0
+        self.doing, self.prepares = "the model writes", True
         self.rewrite = rewrite
         self._texts: dict[str, str] = {}
 

@@ -12,6 +12,7 @@ import pytest
 from agent_workspace import EDGE, SHAPES, SNIPPET
 from daemon_stand_in import DaemonStandIn
 
+from lsp_server.editor.agents import server
 from lsp_server.editor.agents.agent_files import AgentFiles
 from lsp_server.editor.agents.server import LEGACY, MODERN, AgentServer
 from lsp_server.editor.agents.tools import AgentTools
@@ -28,7 +29,8 @@ class Client:
         self.sent: list[dict[str, Any]] = []
         self._answers: dict[Any, asyncio.Future[Any]] = {}
         files = AgentFiles([workspace])
-        tools = AgentTools(files, DaemonStandIn())  # type: ignore[arg-type]
+        self.daemon = DaemonStandIn()
+        tools = AgentTools(files, self.daemon)  # type: ignore[arg-type]
         self.server = AgentServer(self._heard, lambda: (files, tools))
 
     @property
@@ -53,7 +55,8 @@ class Client:
         if self.mode == "modern":
             capabilities = {} if self.roots is None else {"roots": {}}
             told = {"protocolVersion": MODERN, "clientCapabilities": capabilities}
-            params["_meta"] = {f"{META}{name}": value for name, value in told.items()}
+            own = {f"{META}{name}": value for name, value in told.items()}
+            params["_meta"] = {**own, **params.get("_meta", {})}
         self._send({"id": number, "method": method, "params": params})
         answer: dict[str, Any] = await asyncio.wait_for(self._answers[number], 60)
         return answer
@@ -198,6 +201,28 @@ async def test_two_at_once_are_both_answered(workspace: Path, mode: str) -> None
     )
     assert [answer["isError"] for answer in answers] == [False, False]
     assert (workspace / "shapes.py").read_text() == EDGE.replace("area", "surface")
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_call_that_takes_long_tells_what_it_waits_for(
+    workspace: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "PROGRESS_S", 0.01)
+    client = await begun(workspace, mode)
+    client.daemon.waiting = asyncio.Event()
+    arguments = {"path": "shapes.py", "lines": "1:2", "instruction": "loud"}
+    asked = {"name": "edit_file", "arguments": arguments, "_meta": {"progressToken": "a token"}}
+    call = asyncio.ensure_future(client.ask("tools/call", **asked))
+    progress: list[Any] = []
+    while len(progress) < 3 or progress[-1]["message"] != "the model writes":
+        await asyncio.sleep(0)
+        said = [message for message in client.sent if "progress" in message.get("method", "")]
+        progress = [message["params"] for message in said]
+        assert not call.done()
+    assert [each["progress"] for each in progress] == [*range(1, len(progress) + 1)]
+    assert {each["progressToken"] for each in progress} == {"a token"}
+    client.daemon.waiting.set()
+    assert (await call)["result"]["isError"] is False
 
 
 def test_nothing_heavy_is_imported_before_the_first_call() -> None:

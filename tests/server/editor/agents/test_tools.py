@@ -12,13 +12,16 @@ from agent_workspace import EDGE, SHAPES, SNIPPET, USES
 from daemon_stand_in import DaemonStandIn
 from text_cases import data_cases
 
+from lsp_server.editor.agents import similar, tools
 from lsp_server.editor.agents.agent_files import AgentFiles
+from lsp_server.editor.agents.similar import SimilarPlaces
 from lsp_server.editor.agents.tools import (
     CALLS,
     AgentTools,
     ApplyEdit,
     EditFile,
     FileEdit,
+    FindSimilar,
     RenameSymbol,
 )
 from lsp_server.shared.contract.codec import read
@@ -378,3 +381,28 @@ def test_a_new_file_is_whole_and_parses(
     with pytest.raises(RedraftError, match=said):
         agent.run(agent.apply(path="new/side.py", snippet=snippet))
     assert not (workspace / "new").exists()
+
+
+def test_an_index_that_is_made_just_now_is_waited_for(
+    agent: Agent, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "LOOK_S", 0.0)
+    monkeypatch.setattr(SimilarPlaces, "_found", lambda *_: [])
+    own = {"folder": str(workspace), "state": "indexing"}
+    answers: list[list[dict[str, Any]]] = []
+
+    def status(operation: str) -> dict[str, Any]:
+        return {"workspaces": answers.pop(0)}
+
+    monkeypatch.setattr(similar, "ask_daemon", status)
+    call = FindSimilar(text="a")
+    answers[:] = [[], *[[{**own, "store": ""}]] * 20, [{**own, "state": "ready", "store": "s"}]]
+    assert agent.run(agent.tools.find_similar(call, agent.files)) == [{"places": [], "note": ""}]
+    assert agent.daemon.asked == [("join", None)]
+    agent.daemon.doing = "indexing 3 of 9 files"
+    for prepares, looks in ((True, tools.MOST_LOOKS + 1), (False, 1)):
+        answers[:] = [[]] * 99
+        agent.daemon.prepares = prepares
+        with pytest.raises(RedraftError, match=r"no index yet \(indexing 3 of 9 files\)"):
+            agent.run(agent.tools.find_similar(call, agent.files))
+        assert 99 - len(answers) == looks

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from text_cases import data_cases
 
 from lsp_server.models.manifest import read_manifest
-from lsp_server.tasks.apply.formats import apply_format, apply_job
+from lsp_server.tasks.apply.formats import apply_format, apply_job, file_of_answer
 
 
 @data_cases("name")
@@ -30,7 +31,7 @@ def test_those_that_are_offered_are_known() -> None:
 def test_a_model_is_asked_as_its_card_says() -> None:
     found = apply_format("FastApply-1.5B-v1.0")
     assert found is not None
-    job = apply_job(found, "a = '{update}'\r\n", "a = '{code}'\n", "")
+    job = apply_job(found, "a = '{update}'\r\n", "a = '{code}'\n", "", "python")
     assert job.messages == [
         (
             "system",
@@ -51,3 +52,23 @@ def test_a_model_is_asked_as_its_card_says() -> None:
     ]
     assert job.prediction == "<updated-code>a = '{update}'\n</updated-code>"
     assert job.sampling.temperature == 0
+
+
+@pytest.mark.parametrize("name", ["aiXapply-4B-RL", "aiXcoder/aiXapply-4B-SFT", "aixapply.gguf"])
+def test_aixapply_is_asked_as_its_card_says(name: str) -> None:
+    form = apply_format(name)
+    assert form is not None
+    assert form.name == "aixapply"
+    job = apply_job(form, "a = 1\n", "a = 2\n", "no part of it", "python")
+    assert job.messages is not None
+    (_, system), (_, message) = job.messages
+    assert system.endswith("<update_file>[Your final code here]</update_file>")
+    assert message == (
+        "<language>python</language>\n\n<source_file>a = 1\n</source_file>\n\n"
+        "<update_snippet>a = 2\n</update_snippet>\n\n"
+        "Please generate the full updated code strictly following the instructions."
+    )
+    for thought in ("", "<think>\n\n</think>\n\n"):
+        answer = f"{thought}<update_file>a = 2\n</update_file>"
+        assert file_of_answer(form, answer, "a = 1\n") == "a = 2\n"
+    assert file_of_answer(form, "<think>why</think><update_file>a</update_file>", "a") is None
