@@ -220,12 +220,7 @@ def relation_of(offset: int, length: int, here: Standing) -> int:
             ahead >>= 1
             step += 1
         return AHEAD + step
-    distance_back = -ahead
-    if distance_back <= 3:
-        return BEHIND
-    if distance_back <= 15:
-        return BEHIND + 1
-    return BEHIND + 2 if distance_back <= 63 else BEHIND + 3
+    return BEHIND + (ahead < -3) + (ahead < -15) + (ahead < -63)
 
 
 @compiled(borrows=True)

@@ -125,10 +125,8 @@ def _refuse_foreign(architecture: Architecture, keys: _Keys, path: Path) -> None
         reasons.append("looks back through a sliding window")
     if keys.integer("rope.dimension_count", turned, least=0) != turned:
         reasons.append("turns a part of each head only")
-    if (
-        keys.integer("attention.value_length", architecture.head_dim) != architecture.head_dim
-        or architecture.head_dim % 2
-    ):
+    head_dim = architecture.head_dim
+    if head_dim % 2 or keys.integer("attention.value_length", head_dim) != head_dim:
         reasons.append("has heads of other widths")
     if architecture.heads % architecture.kv_heads:
         reasons.append("shares heads unevenly")

@@ -38,38 +38,43 @@ def read_rope_frequencies(file: GgufFile, architecture: Architecture) -> RopeFre
     base = metadata.number(f"{prefix}.freq_base") or 10_000.0
     if base <= 1:
         raise BrokenModel(f"{path}: {prefix}.freq_base is {base}", AGAIN)
-    if architecture.hybrid is not None and metadata.text(f"{prefix}.scaling.type") not in (
-        None,
-        "none",
-    ):
+    if architecture.hybrid is None:
+        return _scaled(file, architecture, prefix, base)
+    if metadata.text(f"{prefix}.scaling.type") not in (None, "none"):
         raise UnsupportedModel(f"{path} is a hybrid that scales positions", ADVICE)
-    if architecture.hybrid is not None:
-        turned = rope_frequencies(base, architecture.hybrid.rotary_dim)
-        return RopeFrequencies(turned_frequencies(turned, architecture.head_dim), 1.0)
-    plain = rope_frequencies(base, architecture.head_dim).astype(np.float64) / _factors(
-        file, architecture
-    )
-    factor = metadata.number(f"{prefix}.scaling.factor") or metadata.number(
-        f"{prefix}.scale_linear"
-    )
-    kind = metadata.text(f"{prefix}.scaling.type") or "linear"
-    scale = metadata.number(f"{prefix}.scaling.attn_factor") or 1.0
-    if metadata.flag(f"{prefix}.scaling.finetuned") is False and architecture.family.is_scaled:
+    turned = rope_frequencies(base, architecture.hybrid.rotary_dim)
+    return RopeFrequencies(turned_frequencies(turned, architecture.head_dim), 1.0)
+
+
+def _scaled(
+    file: GgufFile, architecture: Architecture, prefix: str, base: float
+) -> RopeFrequencies:
+    """Return the frequencies of a decoder that turns whole heads, scaled as the file says."""
+    metadata, path, head_dim = file.metadata, file.path, architecture.head_dim
+    plain = rope_frequencies(base, head_dim).astype(np.float64) / _factors(file, architecture)
+    kind, scaling = metadata.text(f"{prefix}.scaling.type") or "linear", f"{prefix}.scaling"
+    factor = metadata.number(f"{scaling}.factor") or metadata.number(f"{prefix}.scale_linear")
+    scale = metadata.number(f"{scaling}.attn_factor") or 1.0
+    if metadata.flag(f"{scaling}.finetuned") is False and architecture.family.is_scaled:
         raise UnsupportedModel(f"{path} has no positions, which is not known here", ADVICE)
     if kind == "none" or not factor:
         return RopeFrequencies(plain.astype(np.float32), scale)
     if factor < 0:
-        raise BrokenModel(f"{path}: {prefix}.scaling.factor is {factor}", AGAIN)
+        raise BrokenModel(f"{path}: {scaling}.factor is {factor}", AGAIN)
     if kind == "linear":
         return RopeFrequencies((plain / factor).astype(np.float32), scale)
     if kind != "yarn":
         raise UnsupportedModel(f"{path} scales positions by {shown(kind)}", ADVICE)
-    original = metadata.integer(f"{prefix}.scaling.original_context_length", 1, 1 << 30)
-    betas = [
-        metadata.number(f"{prefix}.scaling.yarn_beta_{name}") or default
-        for name, default in (("fast", 32.0), ("slow", 1.0))
-    ]
-    share = _yarn_ramp(architecture.head_dim, base, original or architecture.positions, betas)
+    original = metadata.integer(f"{scaling}.original_context_length", 1, 1 << 30)
+    share = _yarn_ramp(
+        head_dim,
+        base,
+        original or architecture.positions,
+        [
+            metadata.number(f"{scaling}.yarn_beta_{name}") or default
+            for name, default in (("fast", 32.0), ("slow", 1.0))
+        ],
+    )
     mixed = plain * share + plain / factor * (1 - share)
     return RopeFrequencies(mixed.astype(np.float32), scale * (1 + 0.1 * math.log(factor)))
 
