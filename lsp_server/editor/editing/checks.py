@@ -1,13 +1,18 @@
 """Checks a model's answer before it is offered as an edit: refuses what is cut off or empty, warns
-of what no longer parses or goes beyond the instruction."""
+of what no longer parses or goes beyond the instruction, and marks that."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 
-from lsp_server.editor.editing.much_new_text import brings_much_new_text
-from lsp_server.editor.editing.scope_of_instruction import changes_more, lost_definitions
+from lsp_server.editor.editing.hunks import apply_hunks, line_by_line, minimal_hunks
+from lsp_server.editor.editing.scope_of_instruction import (
+    brings_much_new_text,
+    changes_more,
+    lost_definitions,
+)
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.indentation import first_indent
@@ -17,7 +22,10 @@ from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.python_tree import parsed_python
 from lsp_server.text.syntax.roles import MARKUP, PROSE
 from lsp_server.text.syntax.tree import SyntaxTree
+from lsp_server.text.text_edit import TextEdit
 
+NOT_IN_INSTRUCTION = "not part of the instruction"
+ONLY_WHITE_SPACE = "only white space"
 UNCHANGED = "the model left the lines as they are; rephrase the instruction"
 
 
@@ -68,6 +76,27 @@ def doubt_about(old: str, new: str, language: str, instruction: str, around: str
     if brings_much_new_text(before, after, instruction, around):
         return "the model's answer has much that was not asked for"
     return ""
+
+
+def noted_hunks(
+    old: str, new: str, instruction: str, language: str, around: str = ""
+) -> list[TextEdit[int]]:
+    """Return the hunks that turn ``old`` into ``new``, with notes. ``around``: the text that
+    contains ``old``."""
+    hunks = [line_hunk for hunk in minimal_hunks(old, new) for line_hunk in line_by_line(old, hunk)]
+    return [
+        replace(line_hunk, note=_note(old, line_hunk, instruction, language, around))
+        for line_hunk in hunks
+    ]
+
+
+def _note(old: str, hunk: TextEdit[int], instruction: str, language: str, around: str) -> str:
+    if "".join(old[hunk.start : hunk.end].split()) == "".join(hunk.text.split()):
+        return ONLY_WHITE_SPACE
+    alone = apply_hunks(old, [hunk])
+    is_more = changes_more(instruction, old, alone, language)
+    is_more = is_more or brings_much_new_text(old, alone, instruction, around)
+    return NOT_IN_INSTRUCTION if is_more else ""
 
 
 def _as_parsed(text: str) -> str:

@@ -2,33 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+import ast
+import io
+import textwrap
+import tokenize
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from lsp_server.editor.editing.selected_python import SelectedPython
+from lsp_server.text.syntax.python_tree import python_tree
+
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+_Documented = (*_Function, ast.ClassDef)
+LONGEST = 20_000
+"""Characters. Longer selections are not parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """An instruction, which is its title, too; ``languages`` empty for all; ``fits``: whether
-    there is something to do for it in a piece of Python."""
+    """An instruction, which is its title, too; ``languages`` empty for all; ``needs``: what
+    a piece of Python must have, of :func:`python_features`."""
 
     instruction: str
     languages: tuple[str, ...] = ()
     title: str = ""
-    fits: Callable[[SelectedPython], bool] = lambda _: True
+    needs: str = ""
 
 
 _PYTHON = ("python",)
 PRESETS: tuple[Preset, ...] = (
-    Preset("add a docstring", _PYTHON, fits=lambda code: code.lacks_docstring),
-    Preset("add type hints", _PYTHON, fits=lambda code: code.lacks_hints),
+    Preset("add a docstring", _PYTHON, needs="no docstring"),
+    Preset("add type hints", _PYTHON, needs="no hint"),
     Preset("simplify the code without changing what it does", title="simplify"),
-    Preset("remove comments", _PYTHON, fits=lambda code: code.has_comment),
-    Preset("remove the docstring", _PYTHON, fits=lambda code: code.has_docstring),
-    Preset("remove type hints", _PYTHON, fits=lambda code: code.has_hints),
-    Preset("use f-strings", _PYTHON, fits=lambda code: code.has_formatting),
-    Preset("use double quotes", _PYTHON, fits=lambda code: code.has_single_quotes),
+    Preset("remove comments", _PYTHON, needs="comment"),
+    Preset("remove the docstring", _PYTHON, needs="docstring"),
+    Preset("remove type hints", _PYTHON, needs="hint"),
+    Preset("use f-strings", _PYTHON, needs="formatting"),
+    Preset("use double quotes", _PYTHON, needs="single quotes"),
 )
 LONGEST_TITLE = 60
 
@@ -41,7 +50,70 @@ def presets_for(
     mine = [
         Preset(text.strip(), title=text.strip()[:LONGEST_TITLE]) for text in own if text.strip()
     ]
-    selected = SelectedPython.of(code) if language == "python" else None
-    ours = (preset for preset in PRESETS if not preset.languages or language in preset.languages)
-    fitting = (preset for preset in ours if selected is None or preset.fits(selected))
-    return [*mine, *(preset for preset in fitting if not done or preset.instruction in done)]
+    ours = [preset for preset in PRESETS if not preset.languages or language in preset.languages]
+    features = python_features(code) if language == "python" else None
+    if features is not None:
+        ours = [preset for preset in ours if preset.needs in {"", *features}]
+    return [*mine, *(preset for preset in ours if not done or preset.instruction in done)]
+
+
+def python_features(code: str) -> set[str] | None:
+    """Return what the definitions and statements of a selection have; one may lack what another
+    has. None for what is no whole statement."""
+    if len(code) > LONGEST:
+        return None
+    text = textwrap.dedent(code).strip("\n") + "\n"
+    tree = python_tree(text) or python_tree(f"{text.rstrip()}\n    pass\n")
+    if tree is None:
+        return None
+    nodes, tokens = [*ast.walk(tree)], _tokens(text)
+    documented = [ast.get_docstring(n) is not None for n in nodes if isinstance(n, _Documented)]
+    hints = [hint is not None for node in nodes for hint in _hints(node)]
+    strings = (token.string for token in tokens if token.type == tokenize.STRING)
+    features = {
+        "no docstring": False in documented,
+        "docstring": True in documented or ast.get_docstring(tree) is not None,
+        "no hint": False in hints,
+        "hint": True in hints,
+        "comment": any(token.type == tokenize.COMMENT for token in tokens),
+        "formatting": any(map(_puts_text_together, nodes)),
+        "single quotes": any(text.lstrip("rRbBuUfF").startswith("'") for text in strings),
+    }
+    return {feature for feature, is_there in features.items() if is_there}
+
+
+def _hints(node: ast.AST) -> list[ast.expr | None]:
+    """Return the annotations of ``node``, None for each that is missing."""
+    if isinstance(node, ast.AnnAssign):
+        return [node.annotation]
+    if not isinstance(node, _Function):
+        return []
+    arguments = node.args
+    named = [*arguments.posonlyargs, *arguments.args]
+    if named and named[0].arg in ("self", "cls"):
+        named = named[1:]
+    more = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
+    return [
+        node.returns,
+        *(argument.annotation for argument in (*named, *arguments.kwonlyargs, *more)),
+    ]
+
+
+def _puts_text_together(node: ast.AST) -> bool:
+    if isinstance(node, ast.BinOp):
+        sides = [node.left] if isinstance(node.op, ast.Mod) else [node.left, node.right]
+        return isinstance(node.op, ast.Mod | ast.Add) and any(map(_is_text, sides))
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    return node.func.attr == "format" and _is_text(node.func.value)
+
+
+def _is_text(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def _tokens(text: str) -> list[tokenize.TokenInfo]:
+    try:
+        return [*tokenize.generate_tokens(io.StringIO(text).readline)]
+    except (tokenize.TokenError, SyntaxError):
+        return []

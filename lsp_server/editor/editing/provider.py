@@ -13,11 +13,11 @@ from lsp_server.editor.editing.checks import (
     UNCHANGED,
     checked_text,
     doubt_about,
+    noted_hunks,
     refuse_unparsed,
 )
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
-from lsp_server.editor.editing.notes import noted_hunks
 from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename
 from lsp_server.editor.editing.renames import (

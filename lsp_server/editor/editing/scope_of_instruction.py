@@ -1,12 +1,13 @@
 """The scope of instructions: those about comments change these alone, in Python also those about
-docstrings or type hints, and only some take definitions away. Layout is free."""
+docstrings or type hints, only some take definitions away, and only some bring far more text than
+was selected. Layout is free."""
 
 from __future__ import annotations
 
 import ast
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from lsp_server.text.syntax.outline import defined_names
 from lsp_server.text.syntax.python_tree import python_tree
@@ -25,6 +26,16 @@ _TAKES_AWAY = re.compile(
     re.IGNORECASE,
 )
 """Instructions behind which a definition may be gone."""
+MOST_TIMES, MOST_LINES = 3, 5
+"""An answer with more than MOST_TIMES times the selected lines plus MOST_LINES is long."""
+KNOWN_SHARE = 0.5
+"""The least share of added words that must be known."""
+_ASKS_FOR_MORE = re.compile(
+    r"\b(?:write|implement|generate|create|complete|finish|tests?|examples?|document|expand|"
+    r"unroll|inline|explain|"
+    r"add (?:an? |the )?(?:\w+ )?(?:method|function|class|case|handler|field)e?s?)\b",
+    re.IGNORECASE,
+)
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -51,6 +62,27 @@ def lost_definitions(instruction: str, old: str, new: str) -> list[str]:
     is_named = any(re.search(rf"\b{name}\b", instruction) for name in lost)
     is_allowed = is_named or _TAKES_AWAY.search(instruction) or len(after) >= len(before)
     return [] if is_allowed else lost
+
+
+def brings_much_new_text(old: str, new: str, instruction: str, around: str) -> bool:
+    """Return True if ``new`` has many times the lines of ``old``, and most of its new words stand
+    neither in ``around``, the text that contains ``old``, nor in ``instruction``. An instruction
+    that asks for more text allows it."""
+    before, after = _lines(old), _lines(new)
+    if len(after) <= MOST_TIMES * len(before) + MOST_LINES or _ASKS_FOR_MORE.search(instruction):
+        return False
+    stays = set(before)
+    added = set(_words(line for line in after if line not in stays))
+    known_words = added & set(_words([old, instruction, around]))
+    return len(known_words) < KNOWN_SHARE * len(added)
+
+
+def _lines(text: str) -> list[str]:
+    return [stripped for line in text.splitlines() if (stripped := line.strip())]
+
+
+def _words(texts: Iterable[str]) -> Iterable[str]:
+    return (word.lower() for text in texts for word in re.findall(r"[^\W\d_]{2,}", text))
 
 
 def _code(text: str, language: str) -> list[str]:

@@ -88,13 +88,12 @@ def same_change(
 def _ahead(
     edits: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
 ) -> list[TextEdit[int]]:
-    """Return the edits where the user has not been: in the direction from the other example to the
-    last one. None where a place was passed over, for then it is meant to stay."""
+    """Return the edits; none where a place between the examples was passed over, for then it is
+    meant to stay."""
+    examples = [edit for edit in (last, other) if edit.document is last.document]
+    spans = sorted((edit.line, edit.end) for edit in examples)
     lines = [now.text.count("\n", 0, edit.start) for edit in edits]
-    is_here = other.document is last.document
-    if is_here and other.line > last.line:
-        return [] if any(line >= last.end for line in lines) else edits
-    return [] if any(line < last.line for line in lines) else edits
+    return [] if any(spans[0][1] <= line < spans[-1][0] for line in lines) else edits
 
 
 _WORD = re.compile(r"[%$\\]?\w+|.", re.DOTALL)

@@ -16,9 +16,9 @@ from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
     CONSTRUCTORS,
     calls_at,
-    calls_of,
-    calls_of_method,
     calls_to_change,
+    edits_of,
+    edits_of_method,
     name_of,
     signature_change,
 )
@@ -70,11 +70,7 @@ class Elsewhere:
                 uses_of = renamed_arguments if self.is_parameter else renamed_in
                 edits += uses_of(file, self.rename)
             if self.signature is not None and self.owner:
-                # A class that has a method of its own there has its own signature.
-                is_own = any(use.declares for use in file.places)
-                uses = () if is_own else file.places
-                calls = calls_of_method(names.tree, self.signature, uses)
-                edits += calls_to_change(self.signature, names, calls)
+                edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
                 calls = [(call, 0) for call in calls_at(names.tree, file.with_aliases())]
                 edits += calls_to_change(self.signature, names, calls)
@@ -112,7 +108,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     signature = signature_change(last, before.tree, now.tree)
     if signature is not None:
         change, function = signature
-        calls = calls_to_change(change, now, calls_of(now, change, function))
+        calls = edits_of(change, now, function)
         elsewhere = Elsewhere(change.function, change.owner, signature=change)
         name = name_of(function)
         is_global = name is not None and is_given(now.tree, name)

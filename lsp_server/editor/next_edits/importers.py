@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.go_types import GoTypes
 from lsp_server.text.syntax.imports import python_paths, script_paths
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.members import Members
@@ -91,8 +92,13 @@ def importing_files(
     read. Reads the disk: not for the event loop.
     """
     endings = _ENDINGS.get(grammar_of("", module), ())
-    files: dict[str, ResolvedNames] = {}
-    declaring = opened.get(module, "")
+    declaring, is_go = opened.get(module, ""), endings == (".go",)
+    texts: dict[str, str] = {}
+    for path, text in readable_texts(folder, opened, endings) if endings else ():
+        if path != module and (name in text or _ALL_ON.search(text)):
+            texts[path] = text
+        if path != module and is_go and _is_beside(path, module):
+            declaring += f"\n{text}"
     types = ResolvedNames.of(declaring, "", module) if owner else None
     # What stands between brackets of a type is no base.
     heirs = re.compile(
@@ -100,12 +106,18 @@ def importing_files(
         rf"[^\n{{<\[]*\b{re.escape(owner)}\b(?!\s*[\[<.])"
     )
     givers = [owner, *_GIVEN.findall(declaring)] if owner else [name]
-    for path, text in readable_texts(folder, opened, endings) if endings else ():
-        is_meant = name in text and any(giver in text for giver in givers)
-        is_meant = is_meant or _ALL_ON.search(text) is not None
+    files: dict[str, ResolvedNames] = {}
+    for path, text in texts.items():
+        is_meant = any(giver in text for giver in givers) or _ALL_ON.search(text) is not None
+        is_meant = is_meant or (is_go and _is_beside(path, module))
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
-        if grammar and path != module:
+        if grammar:
             files[path] = ResolvedNames(SyntaxTree.parsed(text, grammar), types)
+    sharing = {owner}
+    if owner and is_go:
+        # Files of the package are in ``declaring``.
+        others = (text for path, text in texts.items() if not _is_beside(path, module))
+        sharing = GoTypes("\n".join([declaring, *others])).sharing(owner, name)
     by_path: dict[str, dict[int, Reference]] = {}
     modules = [module]
     for use in modules:
@@ -113,7 +125,7 @@ def importing_files(
             uses = [] if owner else list(_places(names, path, use, name))
             if types is not None and _uses_any(names, path, use, givers):
                 members = Members(names)
-                for each in (owner, *heirs.findall(declaring), *heirs.findall(names.tree.text)):
+                for each in (*sharing, *heirs.findall(declaring), *heirs.findall(names.tree.text)):
                     uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             if path not in modules and len(modules) < MOST_MODULES:
@@ -166,15 +178,20 @@ def _uses_any(names: ResolvedNames, path: str, module: str, givers: list[str]) -
     tree = names.tree
     if tree.grammar == "csharp":
         return True
+    if tree.grammar in ("go", "java") and _is_beside(path, module):
+        return True
     if tree.grammar == "java":
-        is_beside = posixpath.dirname(path) == posixpath.dirname(module)
-        return is_beside or f".{givers[0]};" in tree.text
+        return f".{givers[0]};" in tree.text
     words = set(re.findall(r"\w+", tree.text))
     return any(
         next(_places(names, path, module, name), None) is not None
         for name in dict.fromkeys(givers)
         if name in words
     )
+
+
+def _is_beside(path: str, module: str) -> bool:
+    return posixpath.dirname(path) == posixpath.dirname(module)
 
 
 def _places(names: ResolvedNames, path: str, module: str, name: str) -> Iterator[Reference]:
@@ -231,7 +248,7 @@ def _is_of(tree: SyntaxTree, statement: Node | None, folder: str, module: str) -
 
 def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Iterator[Reference]:
     package, uses = posixpath.dirname(module), names.uses(name)
-    if posixpath.dirname(path) == package:
+    if _is_beside(path, module):
         yield from (use for use in uses if use.use is NameUse.VARIABLE and use.scope is None)
         return
     tail = re.escape(posixpath.basename(package))

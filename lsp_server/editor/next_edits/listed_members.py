@@ -1,4 +1,4 @@
-"""Tables and switches that list all members of an enum, a union or constants of ``iota``: a member
+"""Tables and switches that list all members of an enum, a union or constants of one type: a member
 that is added is offered its entry, copied from the last."""
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:
             body = tree.text_of(child_of(node, "body"))
             return node, re.findall(r"^[ \t]*(\w+)(?=\s*(?:=[^=]|,|$))", body, re.MULTILINE)
         text = tree.text_of(node)
-        if node.type == "const_declaration" and "iota" in text:
+        typed = re.findall(r"^[ \t]*\w+[ \t]+(\w+)[ \t]*=", text, re.MULTILINE)
+        is_of_one_type = len(set(typed)) == 1 and len(typed) == text.count("=")
+        if node.type == "const_declaration" and ("iota" in text or is_of_one_type):
             return node, re.findall(r"^[ \t]*(\w+)(?=\s|$)(?!\s*\()", text, re.MULTILINE)
         if node.type == "type_alias_declaration":
             value = tree.text_of(child_of(node, "value"))

@@ -8,7 +8,7 @@ One that unpacks a sequence is left alone: what goes where, only running it tell
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -40,7 +40,7 @@ _NO_ARGUMENTS = {"comment", "line_comment", "block_comment", "line_continuation"
 CONSTRUCTORS = {"__init__", "constructor"}
 _QUALIFIED = {"attribute", "member_expression", "selector_expression", "member_access_expression",
               "field_expression", "scoped_identifier", "generic_function", "generic_name",
-              "generic_type", "qualified_name"}  # fmt: skip
+              "generic_type", "qualified_name", "await_expression"}  # fmt: skip
 _SUPER = (re.compile(r"\b(?:super|base)\s*\("), re.compile(r"\bsuper\(\)\.__init__\s*\("))
 """How a class calls the constructor of the one that it is derived from; the second in Python."""
 _CALLED = ("function", "constructor", "type", "name")
@@ -75,6 +75,10 @@ class SignatureChange:
     """How many positional arguments come before it in a call; -1: it is given by name."""
     order: tuple[int, ...] = ()
     """Which argument is where now, by its old number."""
+    declared: str = ""
+    """The text of the parameter that came."""
+    had: int = 0
+    """How many parameters there were."""
 
 
 def signature_change(
@@ -94,7 +98,8 @@ def signature_change(
     pairs = [
         (node, other)
         for node, other in zip(old, new, strict=True)
-        if _parameters_text(before, node) != _parameters_text(now, other)
+        if before.text_of(child_of(node, "parameters"))
+        != now.text_of(child_of(other, "parameters"))
     ]
     if len(pairs) != 1:
         return None
@@ -134,24 +139,68 @@ def calls_to_change(
     return edits
 
 
-def calls_of(
-    names: ResolvedNames, change: SignatureChange, function: Node
-) -> list[tuple[Node, int]]:
-    """Return the calls of a function in its own file. Raises WorkTakesTooLong."""
+def edits_of(change: SignatureChange, names: ResolvedNames, function: Node) -> list[TextEdit[int]]:
+    """Return what becomes of the calls of a function in its own file, and of the signatures that
+    have to be as its own. Raises WorkTakesTooLong."""
     tree, name = names.tree, name_of(function)
     refuse_many(tree.text, change.function)
     assert name is not None
+    called = []
     if tree.text_of(name) in CONSTRUCTORS or function.type == "constructor_declaration":
-        calls = calls_at(tree, _of_class(names, change.function))
-        return [(call, 0) for call in (*calls, *_calls_of_derived(names, change.function))]
-    if change.owner:
+        called += calls_at(tree, _of_class(names, change.function))
+        called += _calls_of_derived(names, change.function)
+    elif change.owner:
         uses = Members(names).places(change.function, change.owner).meant
-        return calls_of_method(tree, change, uses) if sum(use.declares for use in uses) == 1 else []
-    own = names.use_at(name, change.function)
-    same = [use for use in names.uses(change.function) if own and use.scope == own.scope]
-    if own is None or sum(use.declares for use in same) != 1:
-        return []
-    return [(call, 0) for call in calls_at(tree, (use for use in same if use.use is own.use))]
+        first = next((use.node for use in uses if use.declares), None)
+        is_first = first == name or function.type == "method_elem"
+        return edits_of_method(change, names, uses, function) if is_first else []
+    elif own := names.use_at(name, change.function):
+        same = [use for use in names.uses(change.function) if use.scope == own.scope]
+        if sum(use.declares for use in same) == 1:
+            called += calls_at(tree, (use for use in same if use.use is own.use))
+    return calls_to_change(change, names, [(call, 0) for call in called])
+
+
+def edits_of_method(
+    change: SignatureChange, names: ResolvedNames, uses: Sequence[Reference], own: Node | None
+) -> list[TextEdit[int]]:
+    """Return what becomes of the calls of a method at the places where it is meant, and of the
+    signatures of classes that keep it; nothing where one of these is of another kind. own: the
+    function that was changed, where it is in this text."""
+    edits, owners = [], set[str]()
+    for name in (use.node for use in uses if use.declares and use.node is not None):
+        owner, function = class_around(names.tree, name), name.parent
+        edit = _signature(change, names, function) if function != own else None
+        if owner in owners or (edit is None and function != own):
+            return []
+        owners.add(owner)
+        edits += [edit] if edit is not None else []
+    return [*edits, *calls_to_change(change, names, calls_of_method(names.tree, change, uses))]
+
+
+def _signature(
+    change: SignatureChange, names: ResolvedNames, function: Node | None
+) -> TextEdit[int] | None:
+    """Return what becomes of another signature that has to be as the changed one; None where it was
+    not, or where its function uses what goes or has what comes."""
+    parameters = child_of(function, "parameters")
+    had = _parameters(names.tree, function) if function and parameters else None
+    if parameters is None or function is None or had is None or len(had) != change.had:
+        return None
+    tree, values, bound = names.tree, _given(parameters), _bound(names.tree, function)
+    if change.order:
+        return _swapped(change, names, parameters, bound)
+    index = change.place + bound
+    name = change.added or (had[index].name.strip("_") if change.place >= 0 else "")
+    body = tree.text_of(child_of(function, "body"))
+    is_used = bool(name) and whole(name).search(body) is not None
+    is_whole = len(values) == len(had) and bool(change.removed or change.declared)
+    if not is_whole or change.place < 0 or is_used:
+        return None
+    title = f"the parameters of {change.function}"
+    if change.removed:
+        return replace(_removal(tree, parameters, values, index), note=title)
+    return _inserted(tree, parameters, values, index, change.declared, title)
 
 
 def calls_of_method(
@@ -259,10 +308,6 @@ def name_of(function: Node | None) -> Node | None:
     return child_of(function, "name") or (child_of(outer, "name") if is_value else None)
 
 
-def _parameters_text(tree: SyntaxTree, function: Node) -> str:
-    return tree.text_of(child_of(function, "parameters"))
-
-
 def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> SignatureChange | None:
     had, has = _parameters(before, old), _parameters(now, new)
     if had is None or has is None:
@@ -280,7 +325,9 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     bound = _bound(now, new)
     by_class = bound and int(not _is_decorated(now, new, "classmethod"))
     names_of = (owner, "") if is_constructor else (function, owner)
-    change = SignatureChange(*names_of, by_class, "", "", 0)
+    # A method of Go promises nothing: the interface does that wants it.
+    count = len(had) if now.grammar != "go" or new.type == "method_elem" else -1
+    change = SignatureChange(*names_of, by_class, "", "", 0, had=count)
     if not gone and not came:
         order = tuple(old_names.index(node) - bound for node in new_names)[bound:]
         is_moved = any(node != offset for offset, node in enumerate(order))
@@ -297,7 +344,9 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     index = -1 if node.by_name_only else index
     if gone:
         return replace(change, removed=node.name, place=index)
-    return replace(change, added=node.name, place=index)
+    declared = _given(new.children_by_field_name("parameters")[0])
+    text = now.text_of(declared[has.index(node)]) if len(declared) == len(has) else ""
+    return replace(change, added=node.name, place=index, declared=text)
 
 
 def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
@@ -448,10 +497,16 @@ def _with(change: SignatureChange, names: ResolvedNames, arguments: Node) -> Tex
         text, index = wording.format(change.added), len(values)
     else:
         text, index = change.added, change.place
+    return _inserted(tree, arguments, values, index, text, title)
+
+
+def _inserted(
+    tree: SyntaxTree, listed: Node, values: list[Node], index: int, text: str, title: str
+) -> TextEdit[int]:
     if index < len(values):
         offset = tree.start(values[index])
         return TextEdit(offset, offset, f"{text}, ", title)
-    offset = tree.end(values[-1]) if values else tree.start(arguments) + 1
+    offset = tree.end(values[-1]) if values else tree.start(listed) + 1
     return TextEdit(offset, offset, f", {text}" if values else text, title)
 
 

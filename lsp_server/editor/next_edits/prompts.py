@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
+from operator import itemgetter
 from string import Formatter
 
 from lsp_server.editor.next_edits.windows import RecentEdit, Window
 from lsp_server.tasks.next_edits.formats import NextEditFormat
+from repo_index.common_ends import common_ends
 
 Piece = tuple[str, bool]
 """A text, and whether it is the user's: in the others names of control tokens stand for them."""
 
 LEAST_BLOCK, MOST_BLOCK = 6, 16
 """Lines of a block between two markers (Zeta 2.1)."""
-_NEAR = 5
-"""A border is looked for so many lines further at most."""
 _NO_BORDER = re.compile(r"\s*(?:[)\]}]|end\b|break\b|return\b|else\b|elif\b|except\b|finally\b)")
 
 
@@ -122,17 +122,13 @@ def block_borders(lines: Sequence[str]) -> list[int]:
     pieces, index = [0], 0
     while len(lines) - index > MOST_BLOCK:
         near = range(index + LEAST_BLOCK, min(index + MOST_BLOCK + 1, len(lines)))
-        good = [
-            edit_shown
-            for edit_shown in near
-            if lines[edit_shown].strip()
-            and not lines[edit_shown - 1].strip()
-            and not _NO_BORDER.match(lines[edit_shown])
-        ]
-        index = next(
-            (edit_shown for edit_shown in good if edit_shown - near.start <= _NEAR),
-            good[0] if good else near[-1],
-        )
+        good = (
+            line
+            for line in near
+            if lines[line].strip() and not lines[line - 1].strip()
+            and not _NO_BORDER.match(lines[line])
+        )  # fmt: skip
+        index = next(good, near[-1])
         pieces.append(index)
     return pieces
 
@@ -151,12 +147,7 @@ def _fields_of(edit: RecentEdit) -> dict[str, list[Piece]]:
 def _hunk(edit: RecentEdit) -> str:
     """Return an edit as a hunk of a unified diff."""
     old, new = list(edit.old), list(edit.new)
-    head = 0
-    while head < min(len(old), len(new)) and old[head] == new[head]:
-        head += 1
-    tail = 0
-    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
-        tail += 1
+    head, tail = common_ends(old, new)
     first = edit.line + 1
     lines = [f"@@ -{first},{len(old)} +{first},{len(new)} @@"]
     lines += [f" {line}" for line in old[:head]]
@@ -178,15 +169,8 @@ def _filled(template: str, fields: dict[str, list[Piece]]) -> list[Piece]:
 
 def _joined(pieces: Iterable[Piece]) -> list[Piece]:
     """Neighbours of one kind as one piece."""
-    result: list[Piece] = []
-    for text, is_users in pieces:
-        if not text:
-            continue
-        if result and result[-1][1] == is_users:
-            result[-1] = (result[-1][0] + text, is_users)
-        else:
-            result.append((text, is_users))
-    return result
+    runs = groupby((piece for piece in pieces if piece[0]), key=itemgetter(1))
+    return [("".join(text for text, _ in run), is_users) for is_users, run in runs]
 
 
 def _text(lines: Iterable[str]) -> str:

@@ -30,12 +30,7 @@ _PARAMETERS = re.compile(r"parameter")
 _TEMPLATE = re.compile(r"interpolation|substitution")
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _PUNCTUATION = set(",()")
-_ROLES = {
-    "signature": "a signature",
-    "type": "a type",
-    "import": "an import",
-    "literal": "a literal",
-}
+_ROLES = ("a signature", "a type", "an import", "a literal")
 
 
 def refused_change(tree: SyntaxTree, hunk: TextEdit[int], recent: Sequence[RecordedEdit]) -> str:
@@ -54,11 +49,11 @@ def refused_change(tree: SyntaxTree, hunk: TextEdit[int], recent: Sequence[Recor
     for role in () if is_deletion else _ROLES:
         gone = before_roles.get(role, Counter()) - after_roles.get(role, Counter())
         came = after_roles.get(role, Counter()) - before_roles.get(role, Counter())
-        if role == "literal" or is_new_lines:
+        if role == "a literal" or is_new_lines:
             came = Counter()
         if not _are_named(gone, taken_away) or not _are_named(came, added):
-            return f"it changes {_ROLES[role]} that no edit names"
-        if role == "signature" and came and not gone:
+            return f"it changes {role} that no edit names"
+        if role == "a signature" and came and not gone:
             return "it adds a name to another definition"
     names = {word for word in added - taken_away if word.isidentifier()}
     if names & set(_tokens(hunk.text) - _tokens(old)):
@@ -110,14 +105,14 @@ def _role(leaf: Node) -> str:
     inner = leaf
     while node is not None and "comment" not in node.type:
         if is_literal(node):
-            return "literal"
+            return "a literal"
         if _TEMPLATE.search(node.type) or is_body(node):
             # What runs in a text is code again, and so is what a body holds.
             return ""
         if _IMPORT.search(node.type):
-            return "import"
+            return "an import"
         if _TYPE.search(node.type) and not _DEFINITION.search(node.type):
-            return "type"
+            return "a type"
         body = node.child_by_field_name("body")
         is_header = body is not None and inner.end_byte <= body.start_byte
         is_name = node.child_by_field_name("name") == leaf and _NAMING.search(node.type)
@@ -126,7 +121,7 @@ def _role(leaf: Node) -> str:
             or (is_header and _DEFINITION.search(node.type))
             or is_name
         ):
-            return "signature"
+            return "a signature"
         inner, node = node, node.parent
     return ""
 

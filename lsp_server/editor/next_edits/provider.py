@@ -478,7 +478,8 @@ class NextEditProvider:
         location = self._folders.place(source.document.uri)
         if not location.folder:
             return
-        opened = self._opened_in(location)
+        # Other files know the names of the text without the edit.
+        opened = {**self._opened_in(location), location.path: source.text_before()}
         folder = Path(location.folder)
         try:
             files = folder, location.path, opened

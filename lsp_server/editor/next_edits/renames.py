@@ -228,9 +228,11 @@ def _members_meant(
     ]  # fmt: skip
     is_again = tree.grammar != "python" and len(declared) > len(changed)
     first = next((use for use in member_places.meant if use.declares), given)
-    if member_places.unclear or first.start not in changed or is_again:
+    is_first = first.start in changed or tree.grammar == "go"
+    if member_places.unclear or not is_first or is_again:
         return []
-    others = [use for use in members.places(new, owner).meant if use.declares]
+    others = [use for each in members.sharing(owner, old)
+              for use in members.places(new, each).meant if use.declares]  # fmt: skip
     if tree.grammar == "java":
         # A field and a method may have one name.
         is_method = _is_method(given)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
@@ -108,10 +109,7 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
 
 
 def _offsets(tokens: list[str], base: int) -> list[int]:
-    offsets = [base]
-    for token in tokens:
-        offsets.append(offsets[-1] + len(token))
-    return offsets
+    return [*accumulate(map(len, tokens), initial=base)]
 
 
 def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:

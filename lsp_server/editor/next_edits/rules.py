@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from itertools import accumulate, groupby
 
 from lsp_server.editor.editing.checks import new_problem
 from lsp_server.editor.editing.hunks import apply_hunks
@@ -70,11 +70,8 @@ def _repeats(text: str, hunk: TextEdit[int]) -> bool:
     """Return whether a line of the new text comes over and over, or the lines are those that are
     above or below already."""
     added = [line for line in hunk.text.split("\n") if line.strip()]
-    times = 1
-    for item, other in pairwise(added):
-        times = times + 1 if item == other else 1
-        if times >= MOST_REPEATS:
-            return True
+    if any(len([*run]) >= MOST_REPEATS for _, run in groupby(added)):
+        return True
     if hunk.start != hunk.end:
         return False
     if len(added) < 2:
@@ -90,7 +87,7 @@ def _against(window: Window, hunk: TextEdit[int], edit: RecordedEdit) -> str:
     first, end = edit.line - window.first, edit.end - window.first
     if end < 0 or first > len(window.lines):
         return ""
-    starts = _line_starts(window)
+    starts = [*accumulate((len(line) + 1 for line in window.lines), initial=0)]
     bounded = [min(max(line, 0), len(window.lines)) for line in (first, end)]
     start_at, end_at = (starts[line] for line in bounded)
     if hunk.end < start_at or hunk.start > end_at or (hunk.start == end_at > start_at):
@@ -114,13 +111,6 @@ def _against(window: Window, hunk: TextEdit[int], edit: RecordedEdit) -> str:
     if written & lost and back:
         return "it takes back an edit"
     return ""
-
-
-def _line_starts(window: Window) -> list[int]:
-    starts = [0]
-    for line in window.lines:
-        starts.append(starts[-1] + len(line) + 1)
-    return starts
 
 
 def _words(lines: Iterable[str]) -> list[str]:

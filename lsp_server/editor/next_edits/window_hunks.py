@@ -11,6 +11,7 @@ from lsp_server.editor.next_edits.windows import Window
 from lsp_server.shared.contract.jobs import Span
 from lsp_server.text.documents.document import Document, Position, line_end
 from lsp_server.text.text_edit import TextEdit
+from repo_index.common_ends import common_ends
 
 _BOM = "\ufeff"
 REJOINED_LINES = 2
@@ -27,9 +28,7 @@ def first_hunks(window: Window, answered: AnsweredWindow) -> list[TextEdit[int]]
     none until it did."""
     new = [f"{line}\n" for line in answered.text.split("\n")[:-1]]
     old = [f"{line}\n" for line in window.lines]
-    head = 0
-    while head < min(len(new), len(old)) and new[head] == old[head]:
-        head += 1
+    head, _ = common_ends(new, old)
     for end in range(head + REJOINED_LINES, len(new) + 1):
         last = new[end - REJOINED_LINES : end]
         if not any(line.strip() for line in last):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.tasks.next_edits.formats import NextEditFormat
@@ -177,13 +178,8 @@ def _size(line: str) -> int:
 
 def _nearest(lines: Sequence[str], budget: int) -> list[str]:
     """Return the first of some lines that take at most ``budget`` bytes."""
-    lines_found = []
-    for line in lines:
-        budget -= _size(line)
-        if budget < 0:
-            break
-        lines_found.append(line)
-    return lines_found
+    sizes = accumulate(map(_size, lines))
+    return [line for line, size in zip(lines, sizes, strict=True) if size <= budget]
 
 
 def _original(

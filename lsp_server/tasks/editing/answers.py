@@ -41,16 +41,7 @@ _ALTERNATIVE = re.compile(
     r"|before:|original|previously|old code|instead of|output",
     re.IGNORECASE,
 )
-_NO_CODE_OF_OTHERS = (
-    "sh",
-    "bash",
-    "shell",
-    "zsh",
-    "console",
-    "shellsession",
-    "shellscript",
-    "output",
-)
+_COMMANDS = {"sh", "bash", "shell", "zsh", "console", "shellsession", "shellscript", "output"}
 """Languages of blocks that say how something is run, or what it prints."""
 _MARKED_UP = re.compile(
     r"<pre[^>]*>\s*<code[^>]*>\n?(?P<code>.*?)</code>\s*</pre>", re.DOTALL | re.IGNORECASE
@@ -118,7 +109,7 @@ def _rewriting(text: str, selection: str, given_text: str, language: str) -> Ans
         return _bare(text, selection, language)
     words = _words(selection)
     if len(blocks) == 1:
-        is_other = blocks[0].language in _NO_CODE_OF_OTHERS and language not in _NO_CODE_OF_OTHERS
+        is_other = blocks[0].language in _COMMANDS and language not in _COMMANDS
         if is_other and _alike(_words(blocks[0].text), words) < REWRITES:
             raise EditRefused(NO_CODE)
         return _whole_if_cut(blocks[0], text, selection)

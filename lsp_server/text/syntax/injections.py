@@ -6,41 +6,17 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from lsp_server.text.syntax.languages import load_grammar
+from lsp_server.text.syntax.languages import TABLE, load_grammar
 from lsp_server.text.syntax.offsets import Offsets
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Query
 
-_QUERIES = {
-    **dict.fromkeys(
-        ("html", "svelte", "astro"),
-        "(script_element (start_tag) @script (raw_text) @text)"
-        " (style_element (start_tag) @style (raw_text) @text)",
-    ),
-    "vue": "(script_element (start_tag) @script (raw_text) @text)"
-    " (style_element (start_tag) @style (raw_text) @text)"
-    " (interpolation (raw_text) @typescript)"
-    " (directive_attribute (quoted_attribute_value (attribute_value) @typescript))",
-    **dict.fromkeys(("c", "cpp", "objc", "cuda", "arduino"), "(preproc_arg) @cpp"),
-    "dockerfile": "(shell_fragment) @bash",
-    "make": "(shell_text) @bash (variable_assignment value: (text) @bash)",
-    "markdown": "(fenced_code_block (info_string)? @info (code_fence_content) @text)",
-}
+_QUERIES = TABLE["injections"]
 """What to look for. A capture that is named by a language is a text of it; the language of
 ``text`` is told by the tag or the fence before it."""
 _LANGUAGE = re.compile(r"\blang(?:uage)?\s*=\s*[\"']?([\w-]+)|\btype\s*=\s*[\"']?\w+/([\w-]+)")
-_SHORT = {
-    "js": "javascript",
-    "py": "python",
-    "rb": "ruby",
-    "rs": "rust",
-    "ts": "typescript",
-    "console": "",
-    "ecmascript": "javascript",
-    "x-typescript": "typescript",
-    "ld+json": "json",
-}
+_SHORT = TABLE["short names"]
 
 
 class Injection(NamedTuple):

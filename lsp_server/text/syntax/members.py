@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.go_types import GoTypes
 from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
 from lsp_server.text.syntax.nodes import (
     child_of,
@@ -22,7 +23,6 @@ from lsp_server.text.syntax.resolved_names import (
     class_around,
     class_named,
     element_of,
-    is_class,
     is_property,
     receiver_of,
     without_arguments,
@@ -44,8 +44,6 @@ _MEMBER = re.compile(
     r"|set|static|async)[ \t]+)*#?\w+(?=[ \t]*[:=(;?!])",
     re.MULTILINE,
 )
-_WORD_OF = dict.fromkeys(("python", *_SCRIPTS), _MEMBER)
-"""How the members are found that a class of a language may have."""
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _LITERAL = re.compile(
@@ -58,7 +56,6 @@ _LITERAL = re.compile(
 class MemberPlaces:
     """The places of a name, as far as they are about one class."""
 
-    owner: str
     meant: tuple[Reference, ...]
     """Those of the class's member."""
     unclear: tuple[Reference, ...]
@@ -80,16 +77,17 @@ class Members:
         the member by its name."""
         module = self._names.module
         uses = self._names.uses(name)
-        if module is not None and module.uses(owner) and self._class_node(owner) is not None:
+        is_beside = module is not None and self._tree.text in module.tree.text
+        if module and not is_beside and module.uses(owner) and self._class_node(owner) is not None:
             # The file has a class of that name of its own.
             uses = []
         placed = [(use, use.node) for use in uses if use.node is not None]
         declaring = {
             class_around(self._tree, node) for use, node in placed if self._gives(use, node)
         }
-        root = self._root(owner, declaring)
+        sharing, root = self.sharing(owner, name), self._root(owner, declaring)
         members: list[Reference] = []
-        unclear = [*self._promised(placed, owner)]
+        unclear = [*self._promised(placed, owner, sharing)]
         roots: dict[str, str] = {}
         for use, node in placed:
             owner_class = self._class(use, node, owner)
@@ -100,15 +98,24 @@ class Members:
             elif owner_class:
                 if owner_class not in roots:
                     roots[owner_class] = self._root(owner_class, declaring)
-                if roots[owner_class] == root:
+                if owner_class in sharing or roots[owner_class] == root:
                     members.append(self._as_member(use, node, name))
-        return MemberPlaces(owner, tuple(members), tuple(unclear))
+        return MemberPlaces(tuple(members), tuple(unclear))
 
-    def _promised(self, placed: list[tuple[Reference, Node]], owner: str) -> Iterator[Reference]:
-        """Yield places that tie a member to another type: an interface of Go that wants it, a trait
-        of another file, a variant that is imported from its enum."""
+    def sharing(self, owner: str, name: str) -> set[str]:
+        """Return the types whose member ``name`` is called as that of ``owner``."""
+        tree = self._tree
+        return GoTypes(tree.text).sharing(owner, name) if tree.grammar == "go" else {owner}
+
+    def _promised(
+        self, placed: list[tuple[Reference, Node]], owner: str, sharing: set[str]
+    ) -> Iterator[Reference]:
+        """Yield places that tie a member of ``owner`` to a type that is none of those ``sharing``
+        it: an interface of Go that wants it, a trait of another file, a variant that is imported
+        from its enum."""
         for use, node in placed if self._tree.grammar in ("go", "rust") else ():
-            if kind_of(node.parent) == "method_elem" and class_around(self._tree, node) != owner:
+            is_wanted = kind_of(node.parent) == "method_elem"
+            if is_wanted and class_around(self._tree, node) not in sharing:
                 yield use
             outer = enclosing(node.parent, "^(?:impl_item|use_declaration)$")
             trait = self._tree.text_of(child_of(outer, "trait"))
@@ -206,7 +213,7 @@ class Members:
         node = self._class_node(owner)
         if node is None or self._tree.grammar in _OUTSIDE or here is None:
             return False
-        finder = _WORD_OF.get(self._tree.grammar, _WORD)
+        finder = _MEMBER if self._tree.grammar in {"python", *_SCRIPTS} else _WORD
         declarations = finder.findall(self._tree.text_of(node))
         words = {declaration.split()[-1].lstrip("#") for declaration in declarations}
         text = self._tree.text[here.scope.start : here.scope.end] if here.scope else ""
@@ -292,7 +299,7 @@ class Members:
         if outer.type == "assignment_expression":
             return self._names.type_of(child_of(outer, "left"))
         if outer.type == "arguments" and outer.parent is not None:
-            called = tree.text_of(child_of(outer.parent, "function")).split(".")[-1]
+            called = tree.text_of(child_of(outer.parent, "function", "constructor")).split(".")[-1]
             return self._names.parameter(called, outer.named_children.index(node))
         if outer.type in ("return_statement", "arrow_function"):
             return tree.text_of(child_of(enclosing(outer, _FUNCTION), "return_type"))
@@ -307,8 +314,7 @@ class Members:
 
     def _class_node(self, name: str) -> Node | None:
         if name not in self._nodes:
-            around = (node.parent for node in self._declared(name))
-            self._nodes[name] = next((outer for outer in around if is_class(outer)), None)
+            self._nodes[name] = self._names.class_node(name)
         return self._nodes[name]
 
     def _bases(self, name: str, *, only_known: bool = True) -> list[str]:
@@ -318,8 +324,6 @@ class Members:
             text = self._tree.text_of(child)
             if _BASES.search(child.type):
                 bases += re.findall(r"[^\W\d]\w*", without_arguments(text))
-            elif child.type == "struct_type":
-                bases += re.findall(r"^\s*\*?(\w+)\s*$", text, re.MULTILINE)
             elif child.type == "intersection_type":
                 bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text))
         bases = [base for base in bases if base not in ("extends", "implements", "object")]

@@ -130,7 +130,7 @@ _CONDITIONS = {"if_statement", "guard_statement", "while_statement"}
 
 _DECLARED = re.compile(
     r"declarat|definition|parameter|function_item|let_|binding|var_spec|const_spec|_item$|_spec$"
-    r"|variable|^short_var|catch_|for_|foreach|_signature$|^range_clause$|^preproc_(?:def|function)"
+    r"|method_elem|variable|^short_var|catch_|for_|foreach|_signature$|^range_clause$|^preproc_(?:def|function)"
     r"|^resource$|^enumerator$|^class$|^method$|^module$|_specifier$|enum_(?:variant|constant)"
     r"|enum_assignment|^enum_body$|^type_switch|^property_element$|arrow_function|lambda_expression"
     r"|^instanceof_expression$|^lambda_capture_initializer$|^match_arm$|^case_clause$|^from_clause$"

@@ -32,20 +32,14 @@ _WRAPPED = re.compile(
     r"|Rc|Arc|Option|Task)[\[<](.*)[\]>]"
 )
 _GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
-_LISTED = [
-    re.compile(listed, re.DOTALL)
-    for listed in (
-        r"(.+)\[\]",
-        r"\[\w*\](.+)",
-        r"\[([^;\[\]]+)(?:;[^\n]*)?\]",
-        r"map\[\w+\]([^\n]+)",
-    )
-]
+_LISTED = re.compile(
+    r"(.+)\[\]|\[\w*\](.+)|\[([^;\[\]]+)(?:;[^\n]*)?\]|map\[\w+\]([^\n]+)", re.DOTALL
+)
 _MAPS = re.compile(r"[Dd]ict|Map|Record|Dictionary")
 _SAME = re.compile(
     r"(?:into_)?iter(?:_mut)?|stream|filter|slice|sort(?:ed)?|reversed?|list|tuple|set|ToList|Where"
     r"|OrderBy|clone|cloned|copy|copied|as_(?:ref|mut)|unwrap|expect|concat|toList|to_vec|collect"
-    r"|take|skip|borrow(?:_mut)?|to_owned"
+    r"|take|skip|borrow(?:_mut)?|to_owned|append"
 )
 """Functions and methods that give what they are called on, or containers of the same."""
 _ELEMENT = re.compile(
@@ -96,9 +90,8 @@ def element_of(text: str, *, is_loop: bool = False) -> str:
     """Return the type of what is in a container; of a map that of its values, or of its keys in a
     loop."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
-    for listed in _LISTED:
-        if match := listed.fullmatch(text):
-            return match[1]
+    if match := _LISTED.fullmatch(text):
+        return next(filter(None, match.groups()))
     generic = _GENERIC.fullmatch(text)
     if generic is None:
         return ""
@@ -197,10 +190,15 @@ class ResolvedNames:
         if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
                     "element_access_expression"):  # fmt: skip
             return element_of(self.type_of(node.named_children[0], steps))
-        if kind in ("as_expression", "satisfies_expression", "cast_expression", "type_assertion"):
+        if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if kind == "list_comprehension":
             return f"list[{self.type_of(child_of(node, 'body'), steps)}]"
+        if kind == "object":
+            # A copy with other fields.
+            copied = (each for each in node.named_children if each.type == "spread_element")
+            held = {self.type_of(inner(each)[0], steps) for each in copied}
+            return held.pop() if len(held) == 1 else ""
         if kind in ("list", "array"):
             first = next(iter(node.named_children), None)
             if kind_of(first) == "spread_element":
@@ -233,8 +231,13 @@ class ResolvedNames:
         for use, node in declared:
             if use.scope is not None and use.scope.kind == "module":
                 assert self.module is not None
-                return self.module._declared(node, 0)
+                return name if is_class(node.parent) else self.module._declared(node, 0)
         return ""
+
+    def class_node(self, name: str) -> Node | None:
+        """Return the class of a name that the text declares."""
+        outer = (node.parent for _, node in self.declared(name) if name.isidentifier())
+        return next((node for node in outer if is_class(node)), None)
 
     def parameter(self, name: str, number: int) -> str:
         """Return the type of a parameter of a function that this file or its module has."""
@@ -243,6 +246,9 @@ class ResolvedNames:
             is_foreign = bool(declarations) or self.tree.grammar == "go"
             return self.module.parameter(name, number) if self.module and is_foreign else ""
         function = outside(declarations[0].node)
+        if is_class(function):
+            constructors = (outside(node) for _, node in self.declared("constructor"))
+            function = next((each for each in constructors if outside(each, 2) == function), None)
         parameters = inner(child_of(child_of(function, "value") or function, "parameters"))
         return (
             self.tree.text_of(child_of(parameters[number], "type")) if parameters[number:] else ""
@@ -266,13 +272,13 @@ class ResolvedNames:
         if self.module and (type_name := self.module.type_of_member(owner, name, steps)):
             return type_name
         # A struct of Go that is embedded has the name of its type.
-        is_embedded = self.tree.grammar == "go" and any(
-            is_class(node.parent) for _, node in self.declared(name)
-        )
-        return name if is_embedded else ""
+        return name if self.tree.grammar == "go" and self.class_node(name) else ""
 
     def _of_call(self, node: Node, steps: int) -> str:
         called = child_of(node, "function", "name", "macro")
+        if kind_of(called) == "await_expression":
+            # ``await called<Type>()`` is read as a call of what was awaited.
+            called = inner(called)[-1]
         if called is None:
             return ""
         name = re.split(r"\W+", self.tree.text_of(called))[-1]
@@ -283,6 +289,9 @@ class ResolvedNames:
             owner = class_around(self.tree, node) if owner == "Self" else owner
             member_type = self.type_of_member(owner, name, steps)
             return member_type or (owner if name in ("new", "default") else "")
+        owner = class_named(self.type_of(before, steps))
+        if owner and (member_type := self.type_of_member(owner, name, steps)):
+            return member_type
         is_same = _SAME.fullmatch(name) is not None
         if (is_same or _ELEMENT.fullmatch(name)) and (before or arguments):
             held = self.type_of(before or arguments[0], steps)
@@ -291,7 +300,7 @@ class ResolvedNames:
             return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
         if before is not None:
             return self._of_method(before, name, arguments, steps)
-        if name == "new" and arguments and self.tree.grammar == "go":
+        if name in ("new", "make") and arguments and self.tree.grammar == "go":
             return self.tree.text_of(arguments[0])
         here = self.use_at(called, name)
         scope = here.scope if here is not None else None
@@ -310,9 +319,8 @@ class ResolvedNames:
             return body if name == "flatMap" or not body else f"list[{body}]"
         if name == "values":
             return f"list[{element_of(self.type_of(before, steps))}]"
-        if owner := class_named(self.type_of(before, steps)):
-            return self.type_of_member(owner, name, steps)
-        return self._of_module(name) if self.tree.text_of(before).isidentifier() else ""
+        is_module = not self.class_of(before) and self.tree.text_of(before).isidentifier()
+        return self._of_module(name) if is_module else ""
 
     def _declared(self, node: Node, steps: int) -> str:
         """Return the type that a declaration gives the name at a node."""
@@ -398,7 +406,9 @@ class ResolvedNames:
             return element_of(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
             return element_of(self.type_of(value, steps)) if index == 1 else ""
-        return element_of(self.type_of(value, steps), is_loop=True) if index < 0 else ""
+        held = self.type_of(value, steps) if index < 0 else ""
+        iterated = self.type_of_member(class_named(held), "__iter__", steps) if held else ""
+        return element_of(iterated or held, is_loop=True)
 
     def _of_lambda(self, parameters: Node, steps: int) -> str:
         """Return the type of the parameter of a lambda that is called on the elements of a

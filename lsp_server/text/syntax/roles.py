@@ -8,7 +8,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from lsp_server.text.syntax.languages import load_grammar
+from lsp_server.text.syntax.languages import TABLE, load_grammar
 
 if TYPE_CHECKING:
     from tree_sitter import Query
@@ -55,47 +55,17 @@ _NO_IDENTIFIER = re.compile(
     r"|^(?:this|self|super)$|_marker$|_delimiter$|escape(?!d$)"
 )
 
-_COMMENTS = {"latex": {"comment_environment"}}
-_STRINGS = {
-    "d": {"token_string"},
-    "hcl": {"string_lit", "template_literal"},
-    "latex": {"verbatim_environment", "source_code"},
-    "perl": {"string_content", "heredoc_content"},
-    "ruby": {"string_array", "symbol_array", "delimited_symbol", "subshell"},
-    "terraform": {"string_lit", "template_literal"},
-    "typst": {"raw_span", "raw_blck"},
-    "xml": {"AttValue"},
-    "zig": {"STRINGLITERALSINGLE", "LINESTRING"},
-}
-_TEXTS = {
-    "astro": {"text"},
-    "heex": {"text"},
-    "html": {"text"},
-    "ini": {"setting_value"},
-    "javascript": {"jsx_text"},
-    "latex": {"word"},
-    "php": {"text"},
-    "properties": {"value"},
-    "svelte": {"text"},
-    "tsx": {"jsx_text"},
-    "typst": {"text"},
-    "vue": {"text"},
-    "xml": {"CharData"},
-}
-_NOT_AS_NAMED = {"d": {"char", "string", "wchar", "dchar"}, "sql": {"char"}}
-"""Node types that are named like a string and are a type."""
-
 
 def role_of_kind(grammar: str, kind: str) -> Role | None:
     """Return the role of a named node type and of what it holds; None where it changes nothing."""
-    if kind in _NOT_AS_NAMED.get(grammar, ()):
+    if kind in _words(grammar, "types named as strings"):
         return None
-    if kind in _STRINGS.get(grammar, ()):
+    if kind in _words(grammar, "strings"):
         return Role.STRING
-    if kind in _TEXTS.get(grammar, ()):
+    if kind in _words(grammar, "texts"):
         return Role.TEXT
     name = _snake(kind)
-    if kind in _COMMENTS.get(grammar, ()) or (
+    if kind in _words(grammar, "comments") or (
         _COMMENT.search(name) and not name.endswith(("_statement", "_entry"))
     ):
         return Role.COMMENT
@@ -104,6 +74,10 @@ def role_of_kind(grammar: str, kind: str) -> Role | None:
     if _RUNS.search(name) and not _RUNS_NOT.search(name):
         return Role.CODE
     return None
+
+
+def _words(grammar: str, table: str) -> list[str]:
+    return TABLE[table].get(grammar, "").split()
 
 
 def has_names_in_strings(grammar: str) -> bool:

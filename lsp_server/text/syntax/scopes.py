@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from lsp_server.text.syntax.languages import TABLE
 from lsp_server.text.syntax.nodes import child_of, kind_of
 
 if TYPE_CHECKING:
@@ -28,23 +29,7 @@ _SCOPE = re.compile(
     )$""",
     re.VERBOSE,
 )
-_BLOCKS = {
-    "c": "compound_statement for_statement",
-    "csharp": "block for_statement foreach_statement catch_clause switch_section",
-    "cpp": "compound_statement for_statement for_range_loop catch_clause if_statement "
-    "while_statement switch_statement",
-    "go": "block if_statement for_statement expression_switch_statement type_switch_statement "
-    "expression_case type_case communication_case default_case",
-    "java": "block for_statement enhanced_for_statement catch_clause switch_block_statement_group "
-    "try_with_resources_statement",
-    "javascript": "statement_block for_statement for_in_statement catch_clause switch_body",
-    "kotlin": "control_structure_body for_statement catch_block when_entry",
-    "ruby": "block do_block",
-    "rust": "block match_arm if_expression while_expression for_expression",
-    "swift": "if_statement while_statement for_statement switch_entry catch_block do_statement "
-    "repeat_while_statement",
-}
-_BLOCKS |= {"tsx": _BLOCKS["javascript"], "typescript": _BLOCKS["javascript"]}
+_BLOCKS = TABLE["blocks"]
 """What else opens a scope, by grammar."""
 _CLASS = re.compile(
     r"class|(?<!con)(?<!de)struct|interface|trait|enum|record|object|protocol|extension|impl_item"

@@ -8,8 +8,7 @@ from lsprotocol import types
 from text_cases import data_cases
 
 from lsp_server.editor.editing.code_actions import ActionContext, code_actions
-from lsp_server.editor.editing.presets import PRESETS, presets_for
-from lsp_server.editor.editing.selected_python import LONGEST
+from lsp_server.editor.editing.presets import LONGEST, PRESETS, presets_for
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.models.manifest import DEFAULT_FILE, edits_of
 from lsp_server.shared.settings import EditSettings

@@ -8,10 +8,14 @@ import pytest
 from engine_stand_in import EngineStandIn
 from text_cases import data_cases
 
-from lsp_server.editor.editing.checks import doubt_about
+from lsp_server.editor.editing.checks import (
+    NOT_IN_INSTRUCTION,
+    ONLY_WHITE_SPACE,
+    doubt_about,
+    noted_hunks,
+)
 from lsp_server.editor.editing.hunks import apply_hunks, minimal_hunks
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
-from lsp_server.editor.editing.notes import NOT_IN_INSTRUCTION, ONLY_WHITE_SPACE, noted_hunks
 from lsp_server.editor.editing.provider import EditProvider, EditRequest, EditResult
 from lsp_server.editor.requests.edits import refuse_nothing
 from lsp_server.models.manifest import DEFAULT, DEFAULT_FILE, read_manifest

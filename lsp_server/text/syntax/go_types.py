@@ -1,0 +1,66 @@
+"""Types of Go that have a member in common: an interface and what keeps it, a struct and what
+embeds it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+
+_TYPE = re.compile(
+    r"^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) \{\n(.*?)^\1\}", re.M | re.S
+)
+_METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)\(", re.M)
+_PROMISED = re.compile(r"^\s+(\w+)\(", re.M)
+_FIELDS = re.compile(r"^\s+(\w+(?:, \w+)*) +[^|\s]", re.M)
+_EMBEDDED = re.compile(r"^\s+\*?(?:\w+\.)?(\w+)(?:\[.*\])?[ \t]*(?:`.*|//.*)?$", re.M)
+
+
+class GoTypes:
+    """The types that a text declares, by what they have."""
+
+    def __init__(self, text: str) -> None:
+        self._methods: defaultdict[str, set[str]] = defaultdict(set)
+        self._fields: dict[str, set[str]] = {}
+        self._embedded: dict[str, set[str]] = {}
+        self._interfaces: set[str] = set()
+        for _, name, body in _TYPE.findall(text):
+            promised = _PROMISED.findall(body)
+            self._methods[name].update(promised)
+            self._fields[name] = set(re.findall(r"\w+", " ".join(_FIELDS.findall(body))))
+            self._embedded[name] = set(_EMBEDDED.findall(body))
+            self._interfaces |= {name} if promised else set()
+        for name, method in _METHOD.findall(text):
+            self._methods[name].add(method)
+
+    def sharing(self, owner: str, member: str) -> set[str]:
+        """Return the types whose ``member`` has to be called as that of the type ``owner``."""
+        types, waiting = {owner}, [owner]
+        while waiting:
+            name = waiting.pop()
+            came = {
+                other
+                for other in self._methods.keys() | self._fields.keys()
+                if self._share(name, other, member) or self._share(other, name, member)
+            }
+            waiting += came - types
+            types |= came
+        return types
+
+    def _share(self, name: str, other: str, member: str) -> bool:
+        if other in self._embedded.get(name, ()):
+            is_own = member in self._methods[name] or member in self._fields[name]
+            promoted = self._all(self._fields, other) | self._all(self._methods, other)
+            return not is_own and (member in promoted or other not in self._methods)
+        if name not in self._interfaces or other in self._interfaces:
+            return False
+        promised = self._all(self._methods, name)
+        return member in promised and promised <= self._all(self._methods, other)
+
+    def _all(
+        self, table: Mapping[str, set[str]], name: str, around: frozenset[str] = frozenset()
+    ) -> set[str]:
+        """Return what a type has by a table, with what it embeds. around: what embeds it."""
+        outer = around | {name}
+        bases = self._embedded.get(name, set()) - outer
+        return table.get(name, set()).union(*(self._all(table, base, outer) for base in bases))
