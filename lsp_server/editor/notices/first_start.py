@@ -69,8 +69,8 @@ async def offer_models(editor: OfferedEditor) -> None:
         )
 
 
-SHARES = {"fetching": (0, 80), "checking": (80, 5), "adding the adapter": (85, 15)}
-"""Steps of fetching a model: percent of the bar before each, and of its own."""
+SHARES = {"fetching": (0, 50), "adding the adapter": (50, 10), COMPILING: (0, 40)}
+"""Percent of the bar before each step, and of its own; with others it stays where it is."""
 
 
 async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
@@ -80,15 +80,15 @@ async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
     await progress.begin(f"Redraft: fetching the model {name}")
     editor.hub.set_fetching(f"fetching the model {name}")
 
+    percents = [0, 0]
+
     def report(step: str, done: int, total: int) -> None:
-        if step == COMPILING:
-            message = f"compiling for this machine, this once: {done} of {total} parts"
-            percent = 100 * done // total if total else None
-        else:
-            # Each step has bytes of its own; the user sees how far all of them are.
-            start, share = SHARES.get(step, (0, 0))
-            percent = start + (share * done // total if total else 0)
-            message = f"{step}, {percent} %"
+        start, share = SHARES.get(step, (0, 0))
+        reached = start + (share * done // total if total else 0)
+        # What every model calls is compiled first, then what this one calls: the bar stays.
+        percents[step == COMPILING] = max(percents[step == COMPILING], reached)
+        percent = sum(percents)
+        message = f"{step}, {percent} %"
         progress.report(message, percent)
         editor.hub.set_fetching(f"the model {name}: {message}")
 

@@ -68,6 +68,8 @@ def test_the_default_is_fetched_with_progress_and_chosen(
         assert not editor.hub.question.is_open, "no other editor asks meanwhile"
         report("fetching", 49_000_000, 98_000_000)
         report(COMPILING, 1, 2)
+        report("checking", 0, 98_000_000)
+        report(COMPILING, 0, 3)
         return home / "default.gguf"
 
     monkeypatch.setattr(first_start, "fetch_in_process", fetched)
@@ -76,12 +78,15 @@ def test_the_default_is_fetched_with_progress_and_chosen(
     assert read_choices().completion == str(home / "default.gguf")
     assert editor.changed
     kinds = [(one["kind"], one.get("percentage"), one.get("message")) for one in editor.progress()]
-    assert kinds[1] == ("report", 40, "fetching, 40 %")
+    assert kinds[1] == ("report", 25, "fetching, 25 %")
+    assert [percent for _, percent, _ in kinds[1:-1]] == [25, 45, 45, 45], "one bar, never back"
     assert kinds[-1][0] == "end"
     assert editor.fetching == [
         "fetching the model default",
-        "the model default: fetching, 40 %",
-        "the model default: compiling for this machine, this once: 1 of 2 parts",
+        "the model default: fetching, 25 %",
+        "the model default: compiling, 45 %",
+        "the model default: checking, 45 %",
+        "the model default: compiling, 45 %",
         "",
     ]
     asyncio.run(offer_models(editor))
