@@ -245,7 +245,13 @@ def packages() -> list[str]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("how", [pytest.param("user site", marks=pytest.mark.long), "PYTHONPATH"])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param("user site", marks=pytest.mark.long),
+        pytest.param("PYTHONPATH", marks=pytest.mark.slow),
+    ],
+)
 def test_an_installation_outside_of_pythons_own_folders_is_found(
     how: str, play: Play, tmp_path: Path
 ) -> None:
