@@ -73,12 +73,18 @@ class TypedPrograms:
 
 
 def prose_of(text: str, language: str, name: str) -> list[bool]:
-    """Return for each character of a text whether it is prose: in a comment, or in a document."""
+    """Return for each character of a text whether it is prose: in a comment, or in a document
+    outside of its fences."""
     grammar = grammar_of(language, name)
-    if grammar in PROSE:
-        return [True] * len(text)
-    comments = SyntaxTree.parsed(text, grammar).pieces()
     is_prose = [False] * len(text)
+    if grammar in PROSE:
+        is_code, offset = False, 0
+        for line in text.splitlines(keepends=True):
+            is_fence = line.lstrip().startswith(("```", "~~~"))
+            is_prose[offset : offset + len(line)] = [is_fence or not is_code] * len(line)
+            is_code, offset = is_code != is_fence, offset + len(line)
+        return is_prose
+    comments = SyntaxTree.parsed(text, grammar).pieces()
     for piece in comments:
         if piece.role is Role.COMMENT:
             is_prose[piece.start : piece.end] = [True] * (piece.end - piece.start)

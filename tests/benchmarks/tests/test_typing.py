@@ -73,3 +73,5 @@ def test_comments_and_documents_count_apart() -> None:
     is_prose = prose_of(text, "python", "a.py")
     assert "".join(c for c, told in zip(text, is_prose, strict=True) if told) == "# why"
     assert all(prose_of("Fix it\n", "git-commit", "COMMIT_EDITMSG"))
+    document = prose_of("a\n```js\nb()\n```\nc\n", "markdown", "a.md")
+    assert [number for number, told in enumerate(document) if not told] == [8, 9, 10, 11]
