@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from lsp_server.shared.contract.options import EngineOptions
 
 PEER = "llama-cpp"
-KV_MEGABYTES = 4096
 _FIELDS = [option for option in fields(ModelOptions) if option.name not in ("path", "backend")]
 
 
@@ -59,17 +58,11 @@ def options_of(args: argparse.Namespace, backend: Any = "auto") -> EngineOptions
     )
 
 
-def started(
-    args: argparse.Namespace, backend: str = "auto", cache_folder: Path | None = None
-) -> EngineService:
-    """Return an engine with its model loaded. ``cache_folder``: where its KV caches are kept for
-    the next start. Raises AccelError."""
+def started(args: argparse.Namespace, backend: str = "auto") -> EngineService:
+    """Return an engine with its model loaded. Raises AccelError."""
     from lsp_server.engine.service import EngineService
 
-    options = options_of(args, backend)
-    if cache_folder is not None:
-        options = replace(options, disk_cache_megabytes=KV_MEGABYTES)
-    service = EngineService(options, caches=cache_folder)
+    service = EngineService(options_of(args, backend))
     service.load()
     service.warm_up()
     return service

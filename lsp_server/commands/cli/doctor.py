@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         from lsp_server.commands.cli.report import report
 
         for line in report(
-            f"{one.what}: {one.found}. {one.remedy}".rstrip(". ") for one in findings
+            f"{each.what}: {each.found}. {each.remedy}".rstrip(". ") for each in findings
         ):
             say(line)
     else:

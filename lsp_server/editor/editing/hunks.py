@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import difflib
 import re
+from itertools import accumulate
 
 from lsp_server.text.line_diff import Opcode, opcodes
 from lsp_server.text.text_edit import TextEdit
@@ -119,9 +120,7 @@ def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
         head -= 1
         head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
     old_lines, new_lines = _lines(old[head:]), _lines(new[head:])
-    starts = [head]
-    for line in old_lines:
-        starts.append(starts[-1] + len(line))
+    starts = list(accumulate(map(len, old_lines), initial=head))
     return [
         (starts[first], starts[last], "".join(new_lines[new_first:new_last]))
         for kind, first, last, new_first, new_last in opcodes(old_lines, new_lines)

@@ -102,7 +102,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     if rename is not None:
         title = f"rename {rename.old} to {rename.new}"
         proposed = tuple(replace(edit, note=title) for edit in rename.edits())
-        return Found(proposed, _elsewhere_of(rename, last, before.tree))
+        return Found(proposed, _elsewhere_of(rename, before.tree))
     now = last.names_now()
     assert now is not None
     signature = signature_change(last, before.tree, now.tree)
@@ -121,7 +121,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     return Found(follow, Elsewhere(member.exported, member=member))
 
 
-def _elsewhere_of(rename: Rename, last: RecordedEdit, before: SyntaxTree) -> Elsewhere | None:
+def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
     """Return the part of a rename that is in other files; None where it stays in its own."""
     # Its places are those of this file.
     named = replace(rename, places=())

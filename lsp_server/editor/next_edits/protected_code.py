@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from lsp_server.editor.next_edits.anti_unification import is_body, is_literal
 from lsp_server.editor.next_edits.history import RecordedEdit
 from lsp_server.editor.next_edits.windows import shown_line
+from lsp_server.text.syntax.nodes import around, child_of
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
@@ -130,18 +131,15 @@ def _owner(tree: SyntaxTree, start: int, end: int) -> str:
     """Return the name of what is called where a range gives it an argument, or of the class where
     it gives it a member; empty elsewhere."""
     node = tree.node(start, end)
-    while node is not None:
-        called = node.child_by_field_name("function") or node.child_by_field_name("constructor")
-        arguments = node.child_by_field_name("arguments")
+    for outer in (node, *around(node)) if node is not None else ():
+        called, arguments = child_of(outer, "function", "constructor"), child_of(outer, "arguments")
         if called is not None and arguments is not None and start > tree.end(called):
             declared = tree.text[start:end]
             is_argument = "," in declared or tree.text_of(arguments)[1:-1].strip() == declared
             return _TOKEN.findall(tree.text_of(called))[-1] if is_argument else ""
-        outer = node.parent
-        if outer is not None and is_body(node):
-            is_class = re.search("class|interface", outer.type)
-            return tree.text_of(outer.child_by_field_name("name")) if is_class else ""
-        node = outer
+        if outer.parent is not None and is_body(outer):
+            is_class = re.search("class|interface", outer.parent.type)
+            return tree.text_of(child_of(outer.parent, "name")) if is_class else ""
     return ""
 
 
@@ -155,9 +153,7 @@ def _names_of(tree: SyntaxTree, edits: Sequence[RecordedEdit]) -> set[str]:
             continue
         line = lines[edit.line]
         start = sum(len(above) + 1 for above in lines[: edit.line]) + len(line) - len(line.lstrip())
-        node = tree.node(start, start)
-        while node is not None:
-            if _DEFINITION.search(node.type):
-                words.add(tree.text_of(node.child_by_field_name("name")))
-            node = node.parent
+        definitions = (each for each in around(tree.node(start, start))
+                       if _DEFINITION.search(each.type))  # fmt: skip
+        words.update(tree.text_of(child_of(each, "name")) for each in definitions)
     return words

@@ -80,7 +80,7 @@ def refused_removals(
     no edit names. recent: the edits of all documents, the latest first."""
     remaining = [Removal.of(window, hunk, recent, document) for hunk in hunks]
     refused: list[tuple[TextEdit[int], str]] = []
-    while refused_one := _first_refused(remaining, recent, window.language):
+    while refused_one := _first_refused(remaining, recent):
         # What it would have added does not come, either.
         remaining.remove(refused_one[0])
         refused.append((refused_one[0].hunk, refused_one[1]))
@@ -88,7 +88,7 @@ def refused_removals(
 
 
 def _first_refused(
-    removals: Sequence[Removal], recent: Sequence[RecordedEdit], language: str
+    removals: Sequence[Removal], recent: Sequence[RecordedEdit]
 ) -> tuple[Removal, str] | None:
     came = sum((removal.came for removal in removals), Counter[str]())
     for edit in recent:

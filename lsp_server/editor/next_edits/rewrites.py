@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
 from lsp_server.text.line_diff import opcodes
+from lsp_server.text.syntax.nodes import child_of, kind_of
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -91,8 +92,9 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
     old, new = _TOKEN.findall(edit.old_text), _TOKEN.findall(edit.new_text)
     if len(old) > MOST_TOKENS or len(new) > MOST_TOKENS:
         return []
-    base = edit.start_offset()
-    starts, ends = _offsets(old, base), _offsets(new, base)
+    starts, ends = (
+        list(accumulate(map(len, tokens), initial=edit.start_offset())) for tokens in (old, new)
+    )
     hunks = []
     for kind, i, j, k, m in opcodes(old, new):
         if kind == "equal":
@@ -106,10 +108,6 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
         hunks.append(_Hunk(a, b, c, d))
     return hunks
-
-
-def _offsets(tokens: list[str], base: int) -> list[int]:
-    return [*accumulate(map(len, tokens), initial=base)]
 
 
 def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:
@@ -185,10 +183,9 @@ def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
 
 def is_target(node: Node) -> bool:
     """Return whether something is assigned to a node."""
-    parent = node.parent
-    return parent is not None and parent.child_by_field_name("left") == node and (
-        "assign" in parent.type or "for" in parent.type
-    )  # fmt: skip
+    outer = kind_of(node.parent)
+    is_left = child_of(node.parent, "left") == node
+    return is_left and ("assign" in outer or "for" in outer)
 
 
 # What a literal or a called function is for
@@ -198,12 +195,10 @@ def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
     """Return what a literal or a called function is for; empty for anything else. Equal literals in
     other roles are other things."""
     parent = node.parent
-    if parent is not None and _CALL.search(parent.type):
-        called = parent.child_by_field_name("function") or parent.child_by_field_name("name")
-        if called == node:
-            arguments = parent.child_by_field_name("arguments")
-            has_arguments = arguments is not None and arguments.named_child_count > 0
-            return ("call", str(has_arguments), str(parent.child_by_field_name("object") is None))
+    if _CALL.search(kind_of(parent)) and child_of(parent, "function", "name") == node:
+        arguments = child_of(parent, "arguments")
+        has_arguments = arguments is not None and arguments.named_child_count > 0
+        return ("call", str(has_arguments), str(child_of(parent, "object") is None))
     names = _names_around(tree, node) if is_literal(node) else ()
     return ("literal", *names) if names else ()
 
@@ -214,10 +209,10 @@ def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
     names: list[str] = []
     inner, outer = node, node.parent
     while outer is not None and not _ENDS.search(outer.type):
-        named = [outer.child_by_field_name(field) for field in _NAMING]
-        own = next((hunk for hunk in named if hunk is not None and hunk != inner), None)
+        named = (outer.child_by_field_name(field) for field in _NAMING)
+        own = next((child for child in named if child is not None and child != inner), None)
         if own is not None:
-            names.append(tree.text[tree.start(own) : tree.end(own)])
+            names.append(tree.text_of(own))
             if "argument" not in outer.type:
                 break
         elif "argument" in outer.type:

@@ -27,17 +27,17 @@ _VALUE = re.compile(r"\s*(?P<name>[^=:(){}+*/|-]{1,60}?)\s*(?::?=(?![=>~])|:(?=\
 
 def assigned_name(line: str) -> str:
     """What a line gives a value to, such as a variable or a key; nothing where it gives none."""
-    found = _VALUE.match(line)
-    return found["name"].strip() if found else ""
+    match = _VALUE.match(line)
+    return match["name"].strip() if match else ""
 
 
 @lru_cache(maxsize=1 << 14)
 def defined_name(line: str) -> str:
     """Return what a line begins to define, such as a function; nothing where it defines nothing."""
-    found = _DEFINITION.match(line)
-    if found is None and line.rstrip().endswith("{"):
-        found = _METHOD.match(line)
-    return found["name"] if found else ""
+    match = _DEFINITION.match(line)
+    if match is None and line.rstrip().endswith("{"):
+        match = _METHOD.match(line)
+    return match["name"] if match else ""
 
 
 def depth(line: str) -> int:

@@ -16,8 +16,10 @@ def child_of(node: Node | None, *names: str) -> Node | None:
     """Return the child that a node has in the first of some fields."""
     if node is None:
         return None
-    children = (node.child_by_field_name(name) for name in names)
-    return next((child for child in children if child is not None), None)
+    for name in names:
+        if (child := node.child_by_field_name(name)) is not None:
+            return child
+    return None
 
 
 def outside(node: Node | None, levels: int = 1) -> Node | None:

@@ -159,7 +159,7 @@ def _use(node: Node) -> Use:
     }
     if parent.type in direct:
         name, use = direct[parent.type]
-        return use if child_of(parent, name) == node else Use.READ
+        return use if parent.child_by_field_name(name) == node else Use.READ
     if parent.type == "keyword_pattern" and parent.child(0) == node:
         return Use.KEYWORD
     if parent.type in ("global_statement", "nonlocal_statement"):
@@ -231,16 +231,16 @@ def _holds(outer: Node, inner: Node, use: Use) -> bool:
     if outer.type == "module":
         return True
     if outer.type == "class_definition":
-        return child_of(outer, "body") == inner
+        return outer.child_by_field_name("body") == inner
     if outer.type in ("function_definition", "lambda"):
-        is_own = use is Use.PARAMETER and child_of(outer, "parameters") == inner
-        return is_own or child_of(outer, "body") == inner
+        is_own = use is Use.PARAMETER and outer.child_by_field_name("parameters") == inner
+        return is_own or outer.child_by_field_name("body") == inner
     return outer.type in _COMPREHENSIONS
 
 
 def _is_first_iterable(clause: Node, node: Node) -> bool:
     """Return whether a node is what the first clause of a comprehension goes over."""
-    if clause.type != "for_in_clause" or child_of(clause, "right") != node:
+    if clause.type != "for_in_clause" or clause.child_by_field_name("right") != node:
         return False
     assert clause.parent is not None
     clauses = (child for child in clause.parent.children if child.type == "for_in_clause")

@@ -422,8 +422,9 @@ class ResolvedNames:
             before = _receiver(outer)
         if before is None:
             # ``max(items, key=lambda item: …)``, ``map(lambda item: …, items)``
-            others = (other for other in inner(child_of(outer, "arguments")) if other != function)
-            before = next((other for other in others if other.type != "keyword_argument"), None)
+            arguments = inner(child_of(outer, "arguments"))
+            others = (each for each in arguments if each != function)
+            before = next((each for each in others if each.type != "keyword_argument"), None)
         return element_of(self.type_of(before, steps), is_loop=True)
 
 
