@@ -71,8 +71,9 @@ def initialize(**params: Any) -> tuple[str, Any]:
 
 @data_cases()
 def test_requests_without_what_others_send_are_answered(method: str, params: Any) -> None:
+    begun = initialize(initializationOptions={"completion": {"timeoutMs": 100}})
     _, (_, answer) = answers(
-        initialize(), ("textDocument/didOpen", {"textDocument": OPENED}), (method, params)
+        begun, ("textDocument/didOpen", {"textDocument": OPENED}), (method, params)
     )
     assert "result" in answer, answer
 
