@@ -20,10 +20,6 @@ from accel.verification.verify_tree import Relaxed
 StoppedBy = Literal["end", "stop", "length", "cancelled"]
 
 
-def _never() -> bool:
-    return False
-
-
 @dataclass(slots=True)
 class GenerationRequest:
     """One text to generate. Token ids are of the engine's tokenizer."""
@@ -61,7 +57,7 @@ class GenerationRequest:
     would go on with it as ended, too."""
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
-    cancelled: Callable[[], bool] = _never
+    cancelled: Callable[[], bool] = bool
 
     @property
     def looking(self) -> LookingDrafter | None:

@@ -51,14 +51,6 @@ def dequantise(data: NDArray[np.uint8], kind: GgmlType) -> Values:
     return values.reshape(len(data), -1)
 
 
-def _f32(blocks: Blocks) -> Values:
-    return blocks.view("<f4").astype(np.float32)
-
-
-def _f16(blocks: Blocks) -> Values:
-    return blocks.view("<f2").astype(np.float32)
-
-
 def _bf16(blocks: Blocks) -> Values:
     return (blocks.view("<u2").astype(np.uint32) << 16).view(np.float32)
 
@@ -177,8 +169,8 @@ def _crumbs(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 _READERS: dict[str, Callable[[Blocks], Values]] = {
-    "F32": _f32,
-    "F16": _f16,
+    "F32": lambda blocks: blocks.view("<f4").astype(np.float32),
+    "F16": lambda blocks: blocks.view("<f2").astype(np.float32),
     "BF16": _bf16,
     "Q8_0": _q8_0,
     "Q4_0": _q4_0,

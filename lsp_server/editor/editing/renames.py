@@ -92,10 +92,10 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
         hunks.sort(key=lambda hunk: hunk.start)
         offset = not_renamed(names.tree, wording.old, code) if not wording.strings else None
         if offset is not None:
-            raise EditRefused(
-                f"line {where.line(offset)} has {wording.old[:40]}, too; select that line as well, "
-                "or ask for strings, too"
-            )
+            line, old = f"line {where.line(offset)}", wording.old[:40]
+            if names.tree.text[offset] == "&":
+                raise EditRefused(f"{line} makes another name of {old}; write that one out first")
+            raise EditRefused(f"{line} has {old}, too; select it as well, or ask for strings, too")
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
     if names is not None:

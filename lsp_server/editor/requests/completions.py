@@ -84,10 +84,12 @@ def cursor_at(
     cells_above, cells_below = _cells_around(server, document)
     prefix = cells_above + text[:before] + menu_text
     where = server.folders.place(document.uri)
+    # A workspace learns the accepted text, but of documents with secrets, allowed or not.
+    learns = server.settings.index.enabled and not server.secrets.secret_reason(document)
     ask = CompletionRequest(
         document=document.uri,
         path=where.path,
-        workspace=where.folder if _drafts_from_workspace(server, document) else "",
+        workspace=where.folder if learns else "",
         language=document.language,
         prefix=with_line_feeds(prefix),
         suffix=with_line_feeds(text[before + len(document.between(start, end)) :] + cells_below),
@@ -96,12 +98,6 @@ def cursor_at(
         threshold=0.0 if invoked else THRESHOLDS[server.settings.completion.gate],
     )
     return Cursor(ask, lsp_range(server, document, start, end), menu_text)
-
-
-def _drafts_from_workspace(server: RedraftServer, document: Document) -> bool:
-    """Return True if a document is completed from its workspace, which then learns the accepted
-    text. It learns nothing from documents with secrets, allowed or not."""
-    return server.settings.index.enabled and not server.secrets.secret_reason(document)
 
 
 def _may_hold_secrets(server: RedraftServer, document: Document) -> bool:

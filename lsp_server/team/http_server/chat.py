@@ -137,8 +137,7 @@ class ChatFields(GenerationFields, kw_only=True):
         said = [body.get(name) for body in bodies if isinstance(body, dict) for name in _SWITCHES]
         spoken = "\n".join(each["content"] for each in messages if each["role"] != "assistant")
         words = re.findall(r"(?<!\S)/(?:no_)?think(?!\S)", spoken)
-        is_off = any(off in said for off in (False, "none", "disabled"))
-        return not is_off and words[-1:] != ["/no_think"]
+        return words[-1:] != ["/no_think"] and not any(map(said.count, (False, "none", "disabled")))
 
     def _offered(self, takes_tools: bool) -> list[dict[str, Any]]:
         """Return the tools that the model may call, or has to call one of. Raises

@@ -53,6 +53,9 @@ _SIGNS = {"class": ".", "id": "#", "for": "#", "style": "--"}
 """Attributes that name what a page's style sheets give or select, and the sign before the name
 there."""
 
+_HANDLER = re.compile(r"on\w+\s*=|[@:(\[]|(?:x|v|hx)-")
+"""Attributes of code that sees what scripts declare, of pages and of libraries for them."""
+
 
 def references(tree: SyntaxTree, name: str, python: PythonNames | None = None) -> list[Reference]:
     """Return all places of a name in code, in order. python: the names of ``tree`` in Python."""
@@ -125,22 +128,34 @@ def is_selected(reference: Reference) -> bool:
     return reference.scope is not None and reference.scope.kind in _SIGNS.values()
 
 
-def not_renamed(tree: SyntaxTree, name: str, renamed: Iterable[Reference]) -> int | None:
-    """Return where a name of a page's style sheets, renamed at some places, would be left in a tag
-    or in a string of a script; None where it is all renamed, or another name."""
-    signs = {use.scope.kind for use in renamed if use.scope is not None and is_selected(use)}
-    if not signs:
-        return None
-    selected = {
-        use.start for use in references(tree, name) if use.scope and use.scope.kind in signs
-    }
+def not_renamed(tree: SyntaxTree, name: str, renamed: list[Reference]) -> int | None:
+    """Return where a name of style sheets or of a page's scripts, renamed at some places, would be
+    left: in a tag, in a string of code, or in a nested rule whose name begins with it; None where
+    it is all renamed, or another name."""
+    kinds = {use.scope.kind for use in renamed if use.scope is not None}
+    # What a script declares outermost is known in attributes, too.
+    is_global = "module" in kinds and tree.grammar == "html"
+    # The words of a page of PHP are renamed outside of its code, which no reference tells.
+    is_php, matches = tree.grammar == "php" and not renamed, list(_whole(name).finditer(tree.text))
+    signs = {_sign(tree.text, match.start()) for match in matches} if is_php else kinds
+    signs &= {*_SIGNS.values()}
+    uses = references(tree, name) if signs else ()
+    left = {use.start for use in uses if use.scope and use.scope.kind in signs}
     scripts = [text for text in tree.injections() if tree.text[text.start - 1] == ">"]
-    for match in _whole(name).finditer(tree.text):
+    for match in matches if signs or is_global else ():
         start = match.start()
-        in_script = any(text.start <= start < text.end for text in scripts)
-        if (in_script or _sign(tree.text, start) in signs) and tree.role_at(start) is Role.STRING:
-            selected.add(start)
-    return min(selected - {use.start for use in renamed}, default=None)
+        attribute = tree.text_of(enclosing(tree.node(*match.span()), "attribute$"))
+        in_script = is_php or any(text.start <= start < text.end for text in scripts)
+        is_named = bool(signs) and (in_script or _sign(tree.text, start) in signs)
+        is_handled = is_global and _HANDLER.match(attribute) and tree.text[start - 1] != "."
+        if is_handled or (is_named and tree.role_at(start) is Role.STRING):
+            left.add(start)
+    for use in renamed if tree.grammar in STYLES else ():
+        rule = enclosing(tree.node(*use.span), "^rule_set$")
+        nested = re.search(r"&\}?[\w-]", tree.text_of(rule))
+        if rule and nested and _sign(tree.text, use.start) in (".", "#"):
+            left.add(tree.start(rule) + nested.start())
+    return min(left - {use.start for use in renamed}, default=None)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:

@@ -238,6 +238,12 @@ def test_a_class_of_a_page_is_renamed_everywhere_or_nowhere(page: str, part: str
         renamed("rename card to tile", page, "html", part=part or page)
 
 
+@data_cases()
+def test_a_name_that_the_code_of_a_page_would_keep_is_not_renamed(language: str, page: str) -> None:
+    with pytest.raises(EditRefused, match=r"card, too; select|makes another name of card"):
+        renamed("rename card to tile", page, language)
+
+
 def test_script_lines_of_a_page_are_renamed_alone() -> None:
     page = "<p id='foo'>foo</p>\n<script>\nlet foo = 1;\nf('foo', foo);\n</script>\n"
     part = "let foo = 1;\nf('foo', foo);\n"
