@@ -128,8 +128,7 @@ class Replacement:
     def _written(self, content: bytes) -> _Place:
         """Return a file beside the old one, with its mode, whose content is on the disk."""
         new, status = self._place.beside(), self._known.status
-        mode = 0o600 if status else 0o666
-        descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+        descriptor = new.open(os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if status else 0o666)
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(content)

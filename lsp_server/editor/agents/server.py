@@ -190,7 +190,7 @@ class AgentServer:
     def _doing(self) -> str:
         if self._tools is None or not self._tools.done():
             return "loading what edits files"
-        return self._tools.result()[1].doing
+        return self._tools.result()[1].daemon.doing
 
     async def _called(self, params: dict[str, Any], roots: Any) -> dict[str, Any]:
         """Return what a tool answers; a refusal is an answer that says so. ``roots``: the client's

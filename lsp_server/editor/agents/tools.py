@@ -112,16 +112,11 @@ class AgentTools:
     """The tools of one client. For one event loop."""
 
     def __init__(self, files: AgentFiles, daemon: DaemonSession) -> None:
-        self._files, self._daemon = files, daemon
+        self._files, self.daemon = files, daemon
         self._similar = SimilarPlaces()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """One edit of a file is made at a time."""
         self._previews: OrderedDict[str, PlannedEdit] = OrderedDict()
-
-    @property
-    def doing(self) -> str:
-        """Return the work that a call may wait for."""
-        return self._daemon.doing
 
     async def apply_edit(self, call: ApplyEdit, files: AgentFiles) -> dict[str, Any]:
         """Put snippets into their files. Raises RedraftError."""
@@ -180,7 +175,7 @@ class AgentTools:
     async def find_similar(self, call: FindSimilar, files: AgentFiles) -> dict[str, Any]:
         """Return the places that are most like a text. Raises RedraftError."""
         # The daemon indexes what a client has open.
-        await self._daemon.join()
+        await self.daemon.join()
         excerpts, notes = [], []
         for folder in files.folders:
             similar, note = await self._alike(folder, call.text)
@@ -201,8 +196,10 @@ class AgentTools:
         RedraftError."""
         looks = 0
         while (similar := await asyncio.to_thread(self._similar.find, folder, text)) is None:
-            if looks == MOST_LOOKS or not self._daemon.prepares:
-                raise RedraftError(f"{folder} has no index yet ({self.doing}); try again later")
+            if looks == MOST_LOOKS or not self.daemon.prepares:
+                raise RedraftError(
+                    f"{folder} has no index yet ({self.daemon.doing}); try again later"
+                )
             looks += 1
             await asyncio.sleep(LOOK_S)
         return similar
@@ -257,7 +254,7 @@ class AgentTools:
 
     async def _refuse_unsaved(self, file: AgentFile) -> None:
         saved = {"path": str(file.place), "text": file.text}
-        if await self._daemon.request("redraft/unsaved", saved):
+        if await self.daemon.request("redraft/unsaved", saved):
             raise EditRefused(
                 f"{file.path} has unsaved changes in an editor; have it saved there, then try again"
             )
@@ -268,13 +265,13 @@ class AgentTools:
         first, _, last = call.lines.partition(":")
         uri = file.place.as_uri()
         document = {"uri": uri, "languageId": language_of_path(file.path), "version": 1}
-        await self._daemon.notify(
+        await self.daemon.notify(
             "textDocument/didOpen", {"textDocument": {**document, "text": text}}
         )
         try:
             line = split_lines(text)[int(last or first) - 1]
             units = len(line.removesuffix(line_end(line)).encode("utf-16-le")) // 2
-            answer = await self._daemon.request(
+            answer = await self.daemon.request(
                 "redraft/edit",
                 {
                     "textDocument": {"uri": uri, "version": 1},
@@ -286,7 +283,7 @@ class AgentTools:
                 },
             )
         finally:
-            await self._daemon.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
+            await self.daemon.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
         if answer["hunks"]:
             text = text[:start] + answer["text"] + text[end:]
         return PlannedEdit(((file, text),), "model", answer["warning"])

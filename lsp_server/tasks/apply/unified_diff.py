@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
 
@@ -96,6 +97,10 @@ def hunk_of(lines: list[str], line: int | None, scopes: tuple[str, ...]) -> Line
     while lines and not lines[-1].strip():
         # A difference ends with its last line, and what is empty after it is none of its lines.
         lines = lines[:-1]
-    old = [text[text[:1] in (" ", "-") :] for text in lines if not text.startswith("+")]
-    new = [text[text[:1] in (" ", "+") :] for text in lines if not text.startswith("-")]
+    signed = [depth(text[1:]) % 2 for text in lines if text.startswith(("+", "-"))]
+    bare = [depth(text) % 2 for text in lines if text.strip() and text[0] not in "+-"]
+    # Most are as deep as code is, by twos: the blanks in front of them were left out.
+    signs = "+-" if 2 * sum(bare) < len(bare) and 2 * sum(signed) < len(signed) else "+- "
+    old = [text[text[:1] in signs :] for text in lines if not text.startswith("+")]
+    new = [text[text[:1] in signs :] for text in lines if not text.startswith("-")]
     return LineReplacement(tuple(old), tuple(new), line, scopes)

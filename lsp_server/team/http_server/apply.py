@@ -65,8 +65,7 @@ class ApplyRequest(EditFields):
         """Return the file as it becomes. Raises AmbiguousSnippet."""
         code, language = self.initial_code, self.language or None
         replacements = self.replacements()
-        texts = [self.snippet, *(change.old_string for change in self.edits)]
-        size = len(code) + sum(map(len, texts))
+        size = len(code) + len(self.snippet) + sum(len(edit.old_string) for edit in self.edits)
         if replacements:
             return await edits.merged(size, apply_replacements, code, replacements, language)
         return await edits.merged(size, apply_text, code, self.snippet, language)

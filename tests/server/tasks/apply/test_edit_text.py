@@ -111,3 +111,29 @@ def test_an_edit_is_put_in_or_refused_with_its_cause(name: str) -> None:
     # Line ends of the file stay, whatever those of the edit are.
     ended = apply_text(case["old"].replace("\n", "\r\n"), case["edit"], language).text
     assert ended == case["new"].replace("\n", "\r\n")
+
+
+LOST_BLANKS = """\
+@@ @@
+class Till:
+    def add(self, price):
+        total = price
++        self.total += total
+        return total
+
+    def clear(self):
+        call(1,
+             2)
+"""
+
+
+def test_context_lines_may_lack_their_blank() -> None:
+    file = LOST_BLANKS.removeprefix("@@ @@\n")
+    before = "".join(line for line in file.splitlines(True) if not line.startswith("+"))
+    after = "".join(line for line in file.splitlines(True) if not line.startswith("-"))
+    before, after = (text.replace("\n-", "\n").replace("\n+", "\n") for text in (before, after))
+    signed = "\n".join(
+        line if line[:1] in ("@", "+", "-") else f" {line}" for line in LOST_BLANKS.splitlines()
+    )
+    for diff in (LOST_BLANKS, f"{signed}\n"):
+        assert apply_text(before, diff, "python").text == after
