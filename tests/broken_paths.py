@@ -7,31 +7,11 @@ import zipfile
 from pathlib import Path
 
 from breaking import Broken, Kinds, sound, weights, without
+from text_cases import data_beside
 
-WRITTEN: dict[str, tuple[str, str, str]] = {
-    "missing_relative_folder": (
-        "./models/nothing",
-        "no model folder ./models/nothing",
-        "whole path",
-    ),
-    "bare_name": ("qwen", "no model is called qwen", "OWNER/NAME"),
-    "unknown_user": ("~nobody-of-that-name/model", "a user who is not here", "whole path"),
-    "web_address": (
-        "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B/tree/main",
-        "is a web address",
-        "hf download Qwen/Qwen2.5-Coder-0.5B",
-    ),
-    "offline_id": ("someone/some-model", "not on this machine", "hf download someone/some-model"),
-    "ollama_name": (
-        "qwen2.5-coder:0.5b",
-        "a name of Ollama",
-        "redraft models use qwen2.5-coder:0.5b",
-    ),
-    "windows_path": ("C:\\Users\\me\\models\\qwen", "a path of Windows", "where the model is here"),
-    "unfilled_variable": ("$HOME/models/qwen", "names a variable", "whole path"),
-    "blank_path": ("  ", "is blank", "leave it empty"),
-    "device": ("/dev/null", "a device", "give a GGUF file, or a folder"),
-}
+DATA = data_beside(__file__)
+
+WRITTEN: dict[str, tuple[str, str, str]] = DATA["WRITTEN"]
 """What a user writes, what the cause names, and the remedy."""
 
 PATHS = Kinds()

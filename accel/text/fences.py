@@ -14,10 +14,10 @@ def fence_for(*texts: str) -> str:
     return "`" * max(3, max(runs, default=0) + 1)
 
 
-def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | None:
+def closing_place(answer: str, fence: str) -> int | None:
     """Return the start of the line that closes the block of an answer, None if there is none yet. A
     shorter fence is a part of the code, and so is a block with a fence of its own that names its
-    language; a last line may still become such a fence while the answer ``is_whole`` not."""
+    language. A last line without its end may still become such a fence."""
     if fence not in answer:
         return None
     inside = False
@@ -27,8 +27,8 @@ def closing_place(answer: str, fence: str, *, is_whole: bool = False) -> int | N
             continue
         if info.strip():
             inside = True
-        elif inside and (end or is_whole):
+        elif inside and end:
             inside = False
-        elif end or is_whole:
+        elif end:
             return match.start()
     return None

@@ -10,25 +10,13 @@ import torch
 from gguf_writer import Stored, stored, write_gguf
 from numpy.typing import NDArray
 from small_vocabularies import CONTROL, LETTERS, NORMAL, TEMPLATE, USER_DEFINED
+from text_cases import data_beside
 from tiny_models import CONFIGS
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
-NAMES = {
-    "model.embed_tokens": "token_embd",
-    "model.norm": "output_norm",
-    "lm_head": "output",
-    "input_layernorm": "attn_norm",
-    "post_attention_layernorm": "ffn_norm",
-    "self_attn.q_proj": "attn_q",
-    "self_attn.k_proj": "attn_k",
-    "self_attn.v_proj": "attn_v",
-    "self_attn.o_proj": "attn_output",
-    "self_attn.q_norm": "attn_q_norm",
-    "self_attn.k_norm": "attn_k_norm",
-    "mlp.gate_proj": "ffn_gate",
-    "mlp.up_proj": "ffn_up",
-    "mlp.down_proj": "ffn_down",
-}
+DATA = data_beside(__file__)
+
+NAMES = DATA["NAMES"]
 
 
 def random_module(kind: str, seed: int = 0, **changes: Any) -> Any:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from text_cases import data_beside
+
+DATA = data_beside(__file__)
+
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
 PRINTABLE = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
@@ -39,26 +43,7 @@ def byte_level(**changed: Any) -> dict[str, Any]:
     return {f"tokenizer.ggml.{key}": value for key, value in keys.items() if value is not None}
 
 
-PIECES = {
-    "\u2581": -1.5,
-    "e": -2.0,
-    "t": -2.5,
-    "a": -2.6,
-    "h": -2.7,
-    "l": -2.8,
-    "o": -2.9,
-    "\u2581t": -3.0,
-    "he": -3.2,
-    "\u2581a": -3.4,
-    "\u2581the": -3.6,
-    "at": -3.8,
-    "ll": -4.0,
-    "hat": -4.2,
-    "lo": -4.4,
-    "hello": -4.6,
-    "llo": -4.8,
-    "\u2581\u2581": -5.0,
-}
+PIECES = DATA["PIECES"]
 
 
 def sentencepiece(**changed: Any) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from text_cases import data_beside
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
@@ -32,106 +33,10 @@ from tests.draft_trees import merged
 VOCABULARY = 300
 END = 299
 
-_BASE = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 512,
-    "initializer_range": 0.3,
-    "bos_token_id": None,
-    "eos_token_id": 299,
-    "pad_token_id": None,
-}
-_SMALL_GPT = {
-    "vocab_size": VOCABULARY,
-    "n_embd": 32,
-    "n_layer": 2,
-    "n_head": 4,
-    "n_positions": 512,
-    "initializer_range": 0.3,
-    "bos_token_id": None,
-    "eos_token_id": 299,
-}
-_OWN = _BASE | {"head_dim": 32}
-"""Sizes that our own forward takes."""
+DATA = data_beside(__file__)
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
-    "llama": ("llama", _OWN),
-    "llama-scaled": (
-        "llama",
-        _BASE
-        | {
-            "attention_bias": True,
-            "rope_parameters": {
-                "rope_type": "llama3",
-                "rope_theta": 10000.0,
-                "factor": 4.0,
-                "low_freq_factor": 1.0,
-                "high_freq_factor": 4.0,
-                "original_max_position_embeddings": 64,
-            },
-        },
-    ),
-    "qwen2": ("qwen2", _OWN),
-    "qwen3": ("qwen3", _OWN),
-    "qwen3_5": (
-        "qwen3_5_text",
-        _BASE
-        | {
-            "num_hidden_layers": 4,
-            "head_dim": 64,
-            "partial_rotary_factor": 0.5,
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 10000.0,
-                "partial_rotary_factor": 0.5,
-                "mrope_section": [8, 4, 4],
-            },
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 4,
-            "linear_key_head_dim": 32,
-            "linear_value_head_dim": 32,
-        },
-    ),
-    "mistral": ("mistral", _OWN | {"sliding_window": None}),
-    "mistral-sliding": ("mistral", _BASE | {"sliding_window": 12}),
-    "qwen2-sliding": (
-        "qwen2",
-        _BASE | {"use_sliding_window": True, "sliding_window": 10, "max_window_layers": 1},
-    ),
-    "starcoder2": ("starcoder2", _BASE | {"sliding_window": 14}),
-    "gpt_neox": ("gpt_neox", _BASE),
-    "gemma": ("gemma", _BASE | {"head_dim": 16}),
-    "gemma2": (
-        "gemma2",
-        _BASE | {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16},
-    ),
-    "granite": (
-        "granite",
-        _BASE | {"embedding_multiplier": 3.0, "residual_multiplier": 0.5, "logits_scaling": 2.0},
-    ),
-    "mixtral": ("mixtral", _BASE | {"num_local_experts": 4, "sliding_window": None}),
-    "gpt2": ("gpt2", _SMALL_GPT),
-    "bloom": ("bloom", _SMALL_GPT | {"hidden_size": 32}),
-    "mamba": ("mamba", _BASE | {"state_size": 4}),
-    "qwen3_next": (
-        "qwen3_next",
-        _BASE
-        | {
-            "num_hidden_layers": 4,
-            "head_dim": 16,
-            "linear_num_key_heads": 2,
-            "linear_num_value_heads": 4,
-            "linear_key_head_dim": 8,
-            "linear_value_head_dim": 8,
-            "num_experts": 4,
-            "num_experts_per_tok": 2,
-            "moe_intermediate_size": 16,
-            "shared_expert_intermediate_size": 16,
-        },
-    ),
+    kind: (row["type"], DATA["BASES"][row["base"]] | row.get("changes", {}))
+    for kind, row in DATA["CONFIGS"].items()
 }
 
 
@@ -199,14 +104,8 @@ def open_engine(
     """An engine on the CPU, without measuring."""
     about = model_file(folder)
     model, execution_path = opened_on_cpu(about, dtype)
-    engine = Engine(
-        model,
-        about.tokenizer,
-        AdaptivePlanner(costs),
-        name=folder.name,
-        threads=1,
-        **options,
-    )
+    planner = AdaptivePlanner(costs)
+    engine = Engine(model, about.tokenizer, planner, name=folder.name, threads=1, **options)
     engine.execution_path = execution_path
     return engine
 

@@ -37,7 +37,7 @@ from accel.drafting.copy.rewrites import (
     still_due,
 )
 from accel.drafting.copy.tree_search import CopyTree
-from accel.models.costs.step_overheads import COPIED_STEP_S, DRAFTED_STEP_S
+from accel.models.costs.step_overheads import DRAFTED_STEP_S, STEP_S
 from accel.native.numba_cache import State
 from accel.text.tokenizer import Tokenizer
 
@@ -72,7 +72,7 @@ class CopyDrafter:
     tokens by which an answer is expected to end, drafted after the original's last token."""
 
     name = "redraft"
-    step_s = COPIED_STEP_S
+    step_s = STEP_S
 
     def __init__(self, codec: TextCodec, end: tuple[int, ...] = ()) -> None:
         self._codec = codec

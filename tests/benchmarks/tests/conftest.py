@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from text_cases import data_beside
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT / "tests" / "decoding"))
@@ -14,31 +15,10 @@ sys.path.insert(0, str(ROOT))
 
 from tests.decoding.conftest import engine, folder  # noqa: E402, F401
 
-HELPERS = '''def clamp(value, low, high):
-    """Limit a value to a range."""
-    if value < low:
-        return low
-    if value > high:
-        return high
-    return value
+DATA = data_beside(__file__)
 
-
-def clamp_all(values, low, high):
-    """Limit all values to a range."""
-    return [clamp(value, low, high) for value in values]
-'''
-SHAPES = """class Shape:
-    def area(self):
-        raise NotImplementedError
-
-
-class Square(Shape):
-    def __init__(self, side):
-        self.side = side
-
-    def area(self):
-        return self.side * self.side
-"""
+HELPERS = DATA["HELPERS"]
+SHAPES = DATA["SHAPES"]
 CASES = [
     {
         "id": "clamp",
