@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.hunk_costs import LINE_OF, SHIFT, FileEnds, HunkPass
-from lsp_server.tasks.apply.line_costs import NEVER, WEAK, FileLines, LineCosts, line_costs
+from lsp_server.tasks.apply.line_costs import NEVER, FileLines, LineCosts, line_costs
 from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet
 
 if TYPE_CHECKING:
@@ -49,20 +48,17 @@ class SnippetAligner:
         open_end: bool,
         is_whole: bool = False,
         anchors: Sequence[Mapping[int, int]] = (),
-        gone: Sequence[Collection[int]] = (),
+        held: Sequence[Collection[int]] = (),
         within: int,
     ) -> None:
         """open_top, open_end: no place holder stands above the first hunk, or below the last.
         is_whole: the hunk stands at the file's end then. anchors: for each hunk, the lines of the
-        file that some of its lines are; gone: its lines that have to be lines of the file. within:
+        file that some of its lines are; held: its lines that have to be lines of the file. within:
         what an alignment may cost more than the best one."""
         none: list[dict[int, int]] = [{} for _ in hunks]
-        each = zip(hunks, anchors or none, gone or none, strict=True)
+        each = zip(hunks, anchors or none, held or none, strict=True)
         costs = [line_costs(file, *hunk) for hunk in each]
-        borders = zip(costs, hunks, hunks[1:], strict=False)
-        blocks = [_blocks(file, *border) for border in borders]
-        ends = (open_top, open_end)
-        self._forward = _Pass(file.gone, costs, blocks, ends, is_whole)
+        self._forward = _Pass(file.gone, costs, (open_top, open_end), is_whole)
         self._backward = self._forward.flipped()
         self._most = int(_cost(self._forward.after[-1]).min()) + within
         self._found: dict[tuple[Region, ...], int] = {}
@@ -135,18 +131,6 @@ def _flipped(regions: Sequence[Region], size: int) -> Iterator[Region]:
     return (Region(size - region.end, size - region.start) for region in reversed(regions))
 
 
-def _blocks(
-    file: FileLines, costs: Sequence[LineCosts], above: Sequence[str], below: Sequence[str]
-) -> list[Region]:
-    """Tell where the last line of a hunk can open a block for the hunk below it, which is indented
-    as if it stood in one: from below the line up to the block's end."""
-    inner = min((depth(line) for line in below if line.strip()), default=0)
-    if not above[-1].strip() or depth(above[-1]) >= inner:
-        return []
-    lines = np.flatnonzero(costs[-1].instead < NEVER)
-    return [Region(int(line) + 1, file.block_end(int(line))) for line in lines]
-
-
 class _Pass:
     """The costs of hunks one by one, from one end of a file to the other. A cell holds a cost
     and, in its low bits, the line that it comes from."""
@@ -155,14 +139,12 @@ class _Pass:
         self,
         lines_gone: tuple[Cells, Cells],
         costs: Sequence[Sequence[LineCosts]],
-        blocks: Sequence[Sequence[Region]],
         is_open: tuple[bool, bool],
         is_whole: bool,
         is_backward: bool = False,
     ) -> None:
         self.gone = lines_gone
         self.costs = costs
-        self.blocks = blocks
         self.is_open = is_open
         self.is_whole = is_whole
         self.is_backward = is_backward
@@ -178,7 +160,9 @@ class _Pass:
             taken[1:] = NEVER << SHIFT
         for number, hunk in enumerate(costs):
             if number:
-                taken = self._gap(number, _cost(self.after[-1]))
+                # A place holder takes lines for nothing.
+                ends_above = (_cost(self.after[-1]) << SHIFT) + self.lines
+                taken = np.minimum.accumulate(ends_above)
             self.before.append(taken)
             closes = number == len(costs) - 1 and is_open[1]
             ends = FileEnds(not number and is_open[0], closes, is_whole)
@@ -188,21 +172,9 @@ class _Pass:
 
     def flipped(self) -> _Pass:
         """The pass from the other end."""
-        size = len(self.lines) - 1
         few, many = (each[-1] - each[::-1] for each in self.gone)
-        blocks = [
-            [Region(size - region.end, size - region.start) for region in border]
-            for border in self.blocks
-        ]
         costs = [hunk[::-1] for hunk in self.costs[::-1]]
-        return _Pass(
-            (few, many),
-            costs,
-            blocks[::-1],
-            self.is_open[::-1],
-            self.is_whole,
-            not self.is_backward,
-        )
+        return _Pass((few, many), costs, self.is_open[::-1], self.is_whole, not self.is_backward)
 
     def until(self, number: int, end: int) -> list[Region]:
         """The regions of the hunks up to one that ends there."""
@@ -224,30 +196,6 @@ class _Pass:
     def start_of_gap(self, number: int, start: int) -> int:
         """Return where the hunk before one ends that starts there."""
         return int(self.before[number][start] & LINE_OF)
-
-    def _gap(self, number: int, costs: Cells) -> Cells:
-        """The costs of the hunks before one, by where it starts: a place holder takes lines for
-        nothing."""
-        blocks = self.blocks[number - 1]
-        cells = (costs << SHIFT) + self.lines
-        return self._scoped(cells, blocks) if blocks else np.minimum.accumulate(cells)
-
-    def _scoped(self, cells: Cells, blocks: Sequence[Region]) -> Cells:
-        """The same where the line above the place holder opens a block."""
-        if self.is_backward:
-            # From a hunk in the block to the line that opens it.
-            best = np.minimum.accumulate(cells)
-            best[[block.end for block in blocks]] += WEAK << SHIFT
-            for block in blocks:
-                best[block.end] = min(best[block.end], cells[block.start : block.end + 1].min())
-            return best
-        out = cells.copy()
-        out[[block.start for block in blocks]] += WEAK << SHIFT
-        best = np.minimum.accumulate(out)
-        for block in blocks:
-            inside = best[block.start : block.end + 1]
-            np.minimum(inside, cells[block.start], out=inside)
-        return best
 
 
 def _cost(cells: Cells) -> Cells:

@@ -35,14 +35,18 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
     by_name: defaultdict[str, list[Definition]] = defaultdict(list)
     for definition in definitions_of(file):
         by_name[definition.path[-1]].append(definition)
-    own = definitions_of(text)
-    known = {line.strip() for line in file}
-    anchors: dict[int, int] = {}
+    anchors = dict.fromkeys(snippet.came, NOWHERE)
+    marked = snippet.gone | snippet.came
+    own = [shown for shown in definitions_of(text) if shown.start not in marked]
     for shown in own:
-        if shown.start in snippet.gone:
-            continue
         is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
-        if not by_name[shown.path[-1]] and not is_cut and _is_new(shown, text, known):
+        others = [
+            same
+            for other in own
+            if other.path != shown.path[: len(other.path)]
+            and (same := _same(other, own, by_name[other.path[-1]], text, file)) is not None
+        ]
+        if not by_name[shown.path[-1]] and not is_cut and _is_new(shown, text, file, others):
             code = [n for n in range(shown.start, shown.end) if text[n].strip()]
             anchors |= dict.fromkeys(code, NOWHERE)
             continue
@@ -85,6 +89,17 @@ def shown_whole(snippet: SnippetHunks, anchors: Anchors) -> list[Span]:
     return wholes
 
 
+def new_and_cut(snippet: SnippetHunks, file: Lines) -> list[str]:
+    """Return the names of definitions with a place holder that ``file`` does not define."""
+    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
+    own = {definition.path[-1] for definition in definitions_of(file)}
+    return [
+        shown.path[-1]
+        for shown in definitions_of(text)
+        if shown.path[-1] not in own and any(shown.start < n < shown.end for n in snippet.holders)
+    ]
+
+
 def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
     """Return True if the last line of a definition with place holders can only be its own end: its
     brackets are balanced, and no place holder hides the header of a block that ends below it."""
@@ -94,7 +109,9 @@ def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Seque
     for holder in snippet.holders:
         if shown.start < holder < shown.end:
             below = next((n for n in range(holder + 1, shown.end) if text[n].strip()), None)
-            if below is None:
+            # One that is less deep than the header says nothing by its depth.
+            is_outside = depth(snippet.lines[holder]) < depth(text[shown.start])
+            if below is None or is_outside:
                 continue
             deeper = depth(text[below]) - depth(snippet.lines[holder])
             if deeper > 0 or (deeper == 0 and closes_block(text[below])):
@@ -102,8 +119,16 @@ def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Seque
     return True
 
 
-def _is_new(shown: Definition, text: Sequence[str], known: set[str]) -> bool:
-    """Return whether few lines of a definition that the file has not are the file's."""
+def _is_new(
+    shown: Definition, text: Sequence[str], file: Lines, others: Sequence[Definition]
+) -> bool:
+    """Return whether few lines of a definition that the file has not are the file's, those of
+    ``others``, which are shown beside it, aside."""
+    known = {
+        line.strip()
+        for number, line in enumerate(file)
+        if not any(other.start <= number < other.end for other in others)
+    }
     inner = [line.strip() for line in text[shown.start + 1 : shown.end] if _WORD.search(line)]
     same = sum(line in known for line in inner)
     return same < MOVED * len(inner) or same < 2

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name, depth
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,7 @@ defines or gives a value to the same as the file's, and another depth than a pla
 BLANK = LINE // 3
 WEAK = 100
 """Only empty lines or brackets at a border of a hunk are lines of the file; a long run goes, or the
-first or last lines of the file; a definition is added that the file has; a hunk stands behind the
-block that it is indented for."""
+first or last lines of the file; a definition is added that the file has."""
 LOST = 250
 """The first or last line of a hunk is no line of the file, or all that are the file's are weak."""
 CHANGED, CHANGED_INSIDE = 700, 0.06
@@ -43,8 +42,6 @@ _WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _WORDS_OF_LINES = re.compile(rf"{_WORDS.pattern}|\n")
 _FIRST_WORD = re.compile(r"\s*\w+")
-_GOES_ON = re.compile(r"[)\]]|\}.*\{\s*$")
-"""What begins a line at which no block ends."""
 
 
 class FileLines:
@@ -63,14 +60,6 @@ class FileLines:
         self.numbers = np.array(spaced, np.int64)[self.raw_numbers]
         """The same of lines that are equal but for white space."""
         self._is_blank = np.array([not text for text in texts], bool)[self.raw_numbers]
-
-    @cached_property
-    def _depths(self) -> Cells:
-        widths = [
-            depth(line) if "\t" in line else len(line) - len(line.lstrip())
-            for line in self._different
-        ]
-        return np.array(widths, np.int64)[self.raw_numbers]
 
     @property
     def gone(self) -> tuple[Cells, Cells]:
@@ -156,14 +145,6 @@ class FileLines:
             return []
         return [int(line) for line in np.flatnonzero(np.isin(self.raw_numbers, numbers))]
 
-    def block_end(self, line: int) -> int:
-        """Return where the block ends that a line opens: at the next one that is no deeper."""
-        ends = np.flatnonzero(self._depths[line + 1 :] <= self._depths[line]) + line + 1
-        found = (int(end) for end in ends if not self._is_blank[end])
-        return next(
-            (n for n in found if not _GOES_ON.match(self.lines[n].lstrip())), len(self.lines)
-        )
-
 
 def spacing_aside(line: str) -> str:
     """A line with one blank for each run of them, and none around."""
@@ -174,10 +155,10 @@ def line_costs(
     file: FileLines,
     hunk: Sequence[str],
     anchors: Mapping[int, int] = MappingProxyType({}),
-    gone: Collection[int] = (),
+    held: Collection[int] = (),
 ) -> list[LineCosts]:
     """Return the costs of a hunk's lines; those that are none of the file's may be changed ones.
-    ``anchors``: lines that are certain ones of the file; ``gone``: lines that have to be some."""
+    ``anchors``: lines that are certain ones of the file; ``held``: lines that have to be some."""
     code = [number for number, line in enumerate(hunk) if line.strip()]
     costs = [LineCosts(file, line) for line in hunk]
     for number in code:
@@ -194,7 +175,7 @@ def line_costs(
             costs[number].pin(line)
         else:
             costs[number].add_only()
-    for number in gone:
+    for number in held:
         costs[number].added = FAR if costs[number].is_known else costs[number].added
     return costs
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lsp_server.tasks.apply.definitions import (
     Definition,
@@ -50,22 +51,33 @@ class NamedLines:
                 self.imports[word].append(number)
 
 
-def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[str], frozenset[int]]:
+class MarkedLines(NamedTuple):
+    """Lines without marks, the numbers of those that go and of those that are put in, and of those
+    beside them, which have to be lines of the file."""
+
+    lines: Sequence[str]
+    gone: frozenset[int] = frozenset()
+    came: frozenset[int] = frozenset()
+    beside: frozenset[int] = frozenset()
+
+
+def marked_lines(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
     """Return ``lines`` without marks, with the lines of ``file`` that are to go in place of the
-    comments that say so; and which these are."""
-    lines, gone = _without_signs(lines, file)
+    comments that say so."""
+    signed = _without_signs(lines, file)
+    lines = signed.lines
     own = {line.strip() for line in file}
     names = {defined_name(line) for line in lines}
     named: NamedLines | None = None
     made: list[str] = []
     numbers: set[int] = set()
+    moved: dict[int, int] = {}
     for number, line in enumerate(lines):
         is_comment = len(line) < LONGEST_COMMENT and line.strip() not in own
         comment = _COMMENT.match(line) if is_comment else None
         removes = _REMOVES.match(comment["text"].strip()) if comment else None
         if removes is None:
-            if number in gone:
-                numbers.add(len(made))
+            moved[number] = len(made)
             made.append(line)
             continue
         what = removes["what"] if removes["what"] is not None else removes["name"]
@@ -76,7 +88,10 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> tuple[Sequence[st
         elif removed is not None:
             numbers |= {*range(len(made), len(made) + len(removed))}
             made += removed
-    return made, frozenset(numbers | _spare_blanks(made, numbers))
+    gone, came, beside = ({moved[n] for n in each if n in moved} for each in signed[1:])
+    numbers |= gone
+    gone = numbers | _spare_blanks(made, numbers)
+    return MarkedLines(made, frozenset(gone), frozenset(came), frozenset(beside))
 
 
 def _removed(
@@ -125,34 +140,39 @@ def _spare_blanks(lines: Sequence[str], gone: set[int]) -> set[int]:
     return spare
 
 
-def _without_signs(
-    lines: Sequence[str], file: Sequence[str]
-) -> tuple[Sequence[str], frozenset[int]]:
+def _without_signs(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
     """Return ``lines`` without ``+`` and ``-`` in front of those between place holders that have
-    such signs, and the numbers of those with ``-``."""
-    if not any(line.startswith(("+", "-")) for line in lines):
-        return lines, frozenset()
+    such signs."""
+    has_signs = any(line.startswith(("+", "-")) for line in lines)
+    if not has_signs or any(line.startswith("+") for line in file):
+        return MarkedLines(lines)
     own = {line.strip() for line in file}
-    if any(line.startswith("+") for line in file):
-        return lines, frozenset()
     result: list[str] = []
     gone: set[int] = set()
+    came: set[int] = set()
+    beside: set[int] = set()
     start = 0
     for number in [*(n for n, line in enumerate(lines) if place_holder(line)), len(lines)]:
         hunk = lines[start:number]
         if _has_signs(hunk, own):
-            strips = sum(line[1:] in file for line in hunk if line.startswith(" "))
-            is_shifted = strips > sum(line in file for line in hunk if line.startswith(" "))
+            texts = {*file}
+            strips = sum(line[1:] in texts for line in hunk if line.startswith(" "))
+            plain = [line for line in hunk if line.strip() and line[:1] not in ("+", "-")]
+            is_difference = all(line.strip() in own for line in plain)
+            is_shifted = strips > sum(line in texts for line in hunk if line.startswith(" "))
             for line in hunk:
-                if line.startswith("-"):
-                    gone.add(len(result))
-                has_sign = line.startswith(("+", "-")) or (is_shifted and line.startswith(" "))
+                if line.startswith(("+", "-")) or is_difference:
+                    numbers = {"-": gone, "+": came}.get(line[:1], beside)
+                    numbers.add(len(result))
+                # A line of context may lack its blank.
+                is_kept = line in texts or (not is_shifted and line[1:] not in texts)
+                has_sign = line.startswith(("+", "-")) or (line.startswith(" ") and not is_kept)
                 result.append(line[has_sign:])
         else:
             result += hunk
         result += lines[number : number + 1]
         start = number + 1
-    return result, frozenset(gone)
+    return MarkedLines(result, frozenset(gone), frozenset(came), frozenset(beside))
 
 
 def _has_signs(hunk: Sequence[str], own: set[str]) -> bool:

@@ -61,22 +61,6 @@ def _slid(old: Lines, first: int, last: int) -> int:
     return first
 
 
-def header_loss(lines: Lines, spans: Sequence[Span], news: Sequence[Lines]) -> Span | None:
-    """Return lines that go with the header of a block, none in its place, whose own lines stay."""
-    for gone, came, *_ in deletions(lines, spans, news):
-        depths = {depth(line) for line in came if line.strip()}
-        for number in filter(lambda number: lines[number].strip(), gone):
-            last = number
-            for below in range(number + 1, len(lines)):
-                if lines[below].strip():
-                    if depth(lines[below]) <= depth(lines[number]):
-                        break
-                    last = below
-            if last not in gone and depth(lines[number]) not in depths:
-                return gone.start, gone.stop
-    return None
-
-
 class ShownLines(NamedTuple):
     """The lines of a file, definitions of it that are shown whole, and texts of lines that are
     shown as going."""
@@ -85,6 +69,30 @@ class ShownLines(NamedTuple):
     wholes: Sequence[Span]
     marked: set[str]
 
+    def headers_lost(self, spans: Sequence[Span], news: Sequence[Lines]) -> int:
+        """Return how many names are no longer defined."""
+        before = {defined_name(line) for span in spans for line in self.lines[slice(*span)]}
+        return len(before.difference(defined_name(line) for new in news for line in new))
+
+    def header_loss(self, spans: Sequence[Span], news: Sequence[Lines]) -> Span | None:
+        """Return lines that go with the header of a block whose own lines stay, none in its
+        place."""
+        lines = self.lines
+        for gone, came, *_ in deletions(self.lines, spans, news):
+            depths = {depth(line) for line in came if line.strip()}
+            for number in gone:
+                if not lines[number].strip() or self._is_shown(number):
+                    continue
+                last = number
+                for below in range(number + 1, len(lines)):
+                    if lines[below].strip():
+                        if depth(lines[below]) <= depth(lines[number]):
+                            break
+                        last = below
+                if last not in gone and depth(lines[number]) not in depths:
+                    return gone.start, gone.stop
+        return None
+
     def loss(self, spans: Sequence[Span], news: Sequence[Lines], *, is_strict: bool) -> Span | None:
         """Return lines that go unseen: not between two that stay and are shown, or with the header
         of a block that stays.
@@ -92,7 +100,7 @@ class ShownLines(NamedTuple):
         is_strict: brackets alone are no border, lines that stand all over the file are none of a
         block of which another is put in, and every line that goes has one in its place.
         """
-        if gone := header_loss(self.lines, spans, news):
+        if gone := self.header_loss(spans, news):
             return gone
         counts = Counter(self.lines)
         for change in deletions(self.lines, spans, news):

@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, shown_whole
-from lsp_server.tasks.apply.definitions import (
-    block_end,
-    depth,
-    is_import,
-)
+from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, new_and_cut, shown_whole
+from lsp_server.tasks.apply.definitions import block_end, depth, is_import
 from lsp_server.tasks.apply.file_text import FileText, common, lines_of
-from lsp_server.tasks.apply.losses import ShownLines, header_loss, meant
+from lsp_server.tasks.apply.losses import ShownLines, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
@@ -93,10 +89,6 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
             "the imports of the snippet stand in what it changes; send them there"
         )
     text = file.replaced(*zip(*changes, strict=True))
-    if text == original and len(parts.hunks) > 1:
-        raise AmbiguousSnippet(
-            "the file has all lines of the snippet already; send those around what is to change"
-        )
     return Merge(text, "unchanged" if text == original else "exact")
 
 
@@ -150,7 +142,7 @@ def chosen_reading(
     """The one way to read a snippet; is_whole: what it has no place holder for at its ends is not
     in the file. Raises AmbiguousSnippet."""
     # NumPy takes long to load, and a start does not wait for it.
-    from lsp_server.tasks.apply.readings import best_readings, repeats_definition
+    from lsp_server.tasks.apply.readings import best_readings, repeats_definition, repeats_import
 
     parsed = ParsedFile.of(lines, language)
     anchors = anchors_of(parts, lines)
@@ -160,9 +152,10 @@ def chosen_reading(
     beheading: list[Span] = []
 
     def is_able(reading: WholeReading) -> bool:
-        if gone := header_loss(lines, reading.spans, reading.news):
+        if gone := shown_lines.header_loss(reading.spans, reading.news):
             beheading.append(gone)
-        return not gone and not parsed.breaks(reading.spans, reading.news)
+        is_double = repeats_import(lines, reading)
+        return not (gone or is_double or parsed.breaks(reading.spans, reading.news))
 
     best, rivals = best_readings(lines, parts, anchors=anchors, is_whole=is_whole, is_able=is_able)
     own = {line.strip() for line in lines}
@@ -193,6 +186,17 @@ def chosen_reading(
     if not best.is_indented:
         raise AmbiguousSnippet(
             "it is not clear how deep the snippet is to be indented; send it indented as the file"
+        )
+    above = [line for line in lines[: best.spans[0][0]] if line.strip()]
+    is_begun = parts.open_top and parts.holders and is_import(parts.hunks[0].lines[0])
+    if is_begun and above and all(map(is_import, above)):
+        raise AmbiguousSnippet(
+            f"the imports above {shown(best.news[0])} may be meant to go; begin the snippet with "
+            "them, or with a place holder"
+        )
+    if len(hidden := new_and_cut(parts, lines)) > shown_lines.headers_lost(best.spans, best.news):
+        raise AmbiguousSnippet(
+            f"{hidden[0]} is new and has a place holder for lines of its own; send all of them"
         )
     if parsed.breaks(best.spans, best.news):
         raise AmbiguousSnippet(f"the file with the snippet put in does not parse; {MORE_CONTEXT}")

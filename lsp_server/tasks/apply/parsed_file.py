@@ -36,8 +36,8 @@ _OPENS = (":", "(", "[", "{", ",", "\\")
 class ParsedFile:
     """A file that is parsed once; of its changes only what they reach is."""
 
-    def __init__(self, lines: Sequence[str], tree: SyntaxTree | None) -> None:
-        self._lines, self._tree = lines, tree
+    def __init__(self, lines: Sequence[str], tree: SyntaxTree | None, *, is_code: bool) -> None:
+        self._lines, self._tree, self._is_code = lines, tree, is_code
         self._lengths = [0, *accumulate(map(len, lines))]
         self._known: dict[tuple[tuple[Span, ...], tuple[Lines, ...]], bool] = {}
 
@@ -47,12 +47,14 @@ class ParsedFile:
         text = "\n".join([*lines, ""])
         is_parsed = language and len(text) <= LARGEST_PARSED
         tree = SyntaxTree.of(text, language) if language and is_parsed else None
-        return cls(lines, tree)
+        return cls(lines, tree, is_code=bool(language))
 
     def breaks(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
-        """Return whether the file parses, and does not with new lines for old ones."""
+        """Return whether the file parses, and does not with new lines for old ones; where that
+        cannot be told, whether its brackets do not balance as they did."""
         if self._tree is None or self._tree.has_errors:
-            return False
+            old = "\n".join(line for span in spans for line in self._lines[slice(*span)])
+            return unbalanced(old, "\n".join(line for new in news for line in new), self._is_code)
         if (spans, news) not in self._known:
             self._known[spans, news] = self._breaks(self._tree, spans, news)
         return self._known[spans, news]
@@ -71,13 +73,15 @@ class ParsedFile:
         return _is_python(tree.text) and not _is_python(edited.text)
 
     def _may_be_too_deep(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
-        """Whether a line is deeper than the one above it, which does not look as if it may be."""
+        """Whether a line is deeper than the one above it, which does not look as if it may be, or
+        none stands in a block."""
         for (start, end), new in zip(spans, news, strict=True):
             above = next(filter(str.strip, reversed(self._lines[:start])), "")
             below = next(filter(str.strip, self._lines[end:]), "")
             code = [above, *filter(str.strip, new), below]
             for upper, lower in pairwise(code):
-                if depth(lower) > depth(upper) and not upper.rstrip().endswith(_OPENS):
+                opens = upper.rstrip().endswith(_OPENS if depth(lower) > depth(upper) else ":")
+                if opens is not (depth(lower) > depth(upper)):
                     return True
         return False
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
 from lsp_server.tasks.apply.anchors import Anchors
-from lsp_server.tasks.apply.definitions import defined_name, depth
+from lsp_server.tasks.apply.definitions import defined_name, definitions_of, depth, is_import
 from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
@@ -64,7 +64,8 @@ def best_readings(
     a reading can be meant; the cheapest reading is one, or there is none that costs little more.
     """
     hunks = [hunk.lines for hunk in snippet.hunks]
-    gone = [snippet.gone_of(number) for number in range(len(hunks))]
+    gone = [snippet.of_hunk(number, snippet.gone) for number in range(len(hunks))]
+    held = snippet.gone | snippet.beside
     own = [
         {n - hunk.first: anchors[n] for n in range(hunk.first, hunk.end) if n in anchors}
         for hunk in snippet.hunks
@@ -76,13 +77,16 @@ def best_readings(
         open_end=snippet.open_end,
         is_whole=is_whole,
         anchors=own,
-        gone=gone,
+        held=[snippet.of_hunk(number, held) for number in range(len(hunks))],
         within=2 * MARGIN + LOST,
     )
     aligned = aligner.alignments()
     if anchors and aligned[0].cost >= FAR:
         return best_readings(lines, snippet, is_whole=is_whole, is_able=is_able)
     counts = Counter(map(str.strip, lines))
+    # A new definition may have lines of others.
+    for number in (number for number, line in anchors.items() if line < 0):
+        counts.pop(snippet.lines[number].strip(), None)
     unable: list[Lines] = []
 
     def can_be(reading: WholeReading) -> bool:
@@ -209,6 +213,14 @@ def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
     return lost
 
 
+def repeats_import(lines: Lines, reading: WholeReading) -> bool:
+    """Return whether an import of the file, no deeper than any line, stands in a reading twice."""
+    came = {line for new in reading.news for line in new if is_import(line) and not depth(line)}
+    own = [line for line in lines if line in came]
+    stand = Counter(line for line in reading.lines if line in came)
+    return any(count > 1 == own.count(line) for line, count in stand.items())
+
+
 def repeats_definition(lines: Lines, reading: WholeReading, language: str | None) -> bool:
     """Tell whether a definition of the file stands more often in a reading than there: the same
     line in the same scope or, in Python, the same name without a decorator."""
@@ -224,17 +236,8 @@ def repeats_definition(lines: Lines, reading: WholeReading, language: str | None
 
 
 def _definitions(lines: Sequence[str], by_name: bool) -> Counter[tuple[str, ...]]:
-    found: Counter[tuple[str, ...]] = Counter()
-    scope: list[tuple[int, str]] = []
-    above = ""
-    for line in lines:
-        if name := defined_name(line):
-            while scope and scope[-1][0] >= depth(line):
-                scope.pop()
-            key = name if by_name else line.strip()
-            if not above.startswith("@"):
-                path = (*(outer for _, outer in scope), key)
-                found[path] += 1
-            scope.append((depth(line), key))
-        above = line.strip() or above
-    return found
+    return Counter(
+        (*each.path[:-1], each.path[-1] if by_name else lines[each.start].strip())
+        for each in definitions_of(lines)
+        if defined_name(lines[each.start]) and not lines[each.start - 1].strip().startswith("@")
+    )

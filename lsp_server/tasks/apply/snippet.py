@@ -57,11 +57,15 @@ class SnippetHunks(NamedTuple):
     open_end: bool
     gone: frozenset[int] = frozenset()
     """The lines of the file that are to go: shown by ``-`` or by a comment that says so."""
+    came: frozenset[int] = frozenset()
+    """The lines with a ``+``, which are none of the file's."""
+    beside: frozenset[int] = frozenset()
+    """The lines beside those with signs, which have to be the file's."""
 
-    def gone_of(self, number: int) -> frozenset[int]:
-        """Return the lines of a hunk that are to go, from its first."""
+    def of_hunk(self, number: int, lines: Collection[int]) -> frozenset[int]:
+        """Return those of ``lines`` that a hunk has, from its first."""
         hunk = self.hunks[number]
-        return frozenset(line - hunk.first for line in self.gone if hunk.first <= line < hunk.end)
+        return frozenset(line - hunk.first for line in lines if hunk.first <= line < hunk.end)
 
 
 def read_snippet(
@@ -71,7 +75,8 @@ def read_snippet(
     instruction asks for."""
     known = Counter(map(str.strip, file))
     lines = _with_bodies_below(lines, file, known, instruction)
-    lines, gone = marked_lines(_without_notes(lines, known), file)
+    lines, *marks = marked_lines(_without_notes(lines, known), file)
+    gone = marks[0]
     holders: list[int] = []
     partly: list[int] = []
     asked = " ".join(instruction.split()).lower()
@@ -102,7 +107,7 @@ def read_snippet(
         tuple(partly),
         bool(hunks) and not any(number < hunks[0].first for number in holders),
         bool(hunks) and not any(number > hunks[-1].first for number in holders),
-        gone,
+        *marks,
     )
 
 

@@ -92,8 +92,44 @@ def test_a_definition_that_is_shown_whole_may_lose_many_lines() -> None:
     assert text == OPTIONS[: OPTIONS.index("def stop")] + stop
 
 
-def test_a_snippet_of_several_hunks_that_changes_nothing_is_refused() -> None:
+def test_a_snippet_of_several_hunks_that_is_sent_twice_says_that_nothing_changed() -> None:
     holder = "# ... existing code ...\n"
-    snippet = f"def run(one, two):\n    {holder}def stop():\n    {holder}"
-    with pytest.raises(AmbiguousSnippet, match="has all lines of the snippet already"):
-        apply_snippet(OPTIONS, snippet, "python")
+    snippet = f'def run(one, two):\n    return two or one\n{holder}        each.log("gone")\n'
+    snippet = f"{holder}{snippet}    return 0\n"
+    once = apply_snippet(OPTIONS, snippet, "python")
+    again = apply_snippet(once.text, snippet, "python")
+    assert (once.how, again.how, again.text) == ("exact", "unchanged", once.text)
+
+
+def test_lines_with_signs_go_and_come_and_those_beside_them_stay() -> None:
+    holder = "# ... existing code ...\n"
+    signs = "-        each.close()\n-        each.wait()\n+        each.close(wait=True)\n"
+    snippet = f"{holder} def stop():\n     for each in running():\n{signs}{holder}"
+    text = apply_snippet(OPTIONS, snippet, "python").text
+    old = "        each.close()\n        each.wait()\n"
+    assert text == OPTIONS.replace(old, "        each.close(wait=True)\n")
+
+
+def test_a_new_definition_may_have_lines_of_the_one_it_is_taken_from() -> None:
+    holder = "# ... existing code ...\n"
+    body = OPTIONS[OPTIONS.index("        each.close()") : OPTIONS.index("    return None")]
+    new = f"def close(each):\n{body.replace('        ', '    ')}"
+    stop = "def stop():\n    for each in running():\n        close(each)\n    return None\n"
+    text = apply_snippet(OPTIONS, f"{holder}{stop}\n\n{new}", "python").text
+    assert text == f"{OPTIONS[: OPTIONS.index('def stop')]}{stop}\n\n{new}"
+
+
+def test_lines_that_the_file_has_not_are_not_left_out() -> None:
+    holder = "# ... existing code ...\n"
+    run = "def run(one, two):\n    return two or one\n\n\n"
+    cut = f'{run}def go():\n    {holder}        each.log("gone")\n    return None\n'
+    with pytest.raises(AmbiguousSnippet, match="go is new and has a place holder"):
+        apply_snippet(OPTIONS, f"{holder}{cut}", "python")
+    with pytest.raises(AmbiguousSnippet, match="does not parse"):
+        apply_snippet(OPTIONS, f"{holder}{run}def go():\n    {holder}def stop():\n", "python")
+
+
+def test_brackets_balance_in_a_file_without_a_grammar() -> None:
+    file = "begin {\n  a\n  b\n}\n"
+    with pytest.raises(AmbiguousSnippet, match="does not parse"):
+        apply_snippet(file, "begin {\n  a\n}\n  b\n}\n")
