@@ -40,13 +40,13 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
     own = [shown for shown in definitions_of(text) if shown.start not in marked]
     for shown in own:
         is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
-        others = [
+        others = (
             same
             for other in own
             if other.path != shown.path[: len(other.path)]
             and (same := _same(other, own, by_name[other.path[-1]], text, file)) is not None
-        ]
-        if not by_name[shown.path[-1]] and not is_cut and _is_new(shown, text, file, others):
+        )
+        if not by_name[shown.path[-1]] and not is_cut and _is_new(shown, text, file, [*others]):
             code = [n for n in range(shown.start, shown.end) if text[n].strip()]
             anchors |= dict.fromkeys(code, NOWHERE)
             continue
@@ -92,12 +92,13 @@ def shown_whole(snippet: SnippetHunks, anchors: Anchors) -> list[Span]:
 def new_and_cut(snippet: SnippetHunks, file: Lines) -> list[str]:
     """Return the names of definitions with a place holder that ``file`` does not define."""
     text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
-    own = {definition.path[-1] for definition in definitions_of(file)}
-    return [
+    cut = [
         shown.path[-1]
         for shown in definitions_of(text)
-        if shown.path[-1] not in own and any(shown.start < n < shown.end for n in snippet.holders)
+        if any(shown.start < n < shown.end for n in snippet.holders)
     ]
+    own = {definition.path[-1] for definition in definitions_of(file)} if cut else set()
+    return [name for name in cut if name not in own]
 
 
 def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
