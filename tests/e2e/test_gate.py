@@ -6,8 +6,10 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from .client import Driver, inline
-from .conftest import profile
+from .conftest import SHAPES, profile
 
 TEXT = """from shapes import Rectangle, scale
 
@@ -25,6 +27,13 @@ AUTOMATIC, INVOKED = 2, 1
 Connect = Callable[..., Driver]
 
 
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace of one test: prompts hold what the index knows, which others' files change."""
+    (tmp_path / "shapes.py").write_text(SHAPES)
+    return tmp_path
+
+
 def suggested(driver: Driver, uri: str, kind: int) -> list[str]:
     """The first suggestion at each cursor, empty where there is none."""
     found = []
@@ -34,21 +43,21 @@ def suggested(driver: Driver, uri: str, kind: int) -> list[str]:
     return found
 
 
-def gated_by(connect: Connect, workspace: Path, uri: str, gate: str) -> Driver:
+def gated_by(connect: Connect, folder: Path, uri: str, gate: str) -> Driver:
     settings = {"completion": {"gate": gate, "alternatives": 1, "multiline": "never"}}
     driver = connect("neovim", initialize=False)
     driver.configuration = settings
-    driver.initialize(profile("neovim"), workspace, settings=settings)
-    driver.wait_for_state("ready", "indexing")
+    driver.initialize(profile("neovim"), folder, settings=settings)
+    driver.wait_for_state("ready")
     driver.open(uri, TEXT)
     return driver
 
 
-def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, workspace: Path) -> None:
-    uri = (workspace / "gated.py").as_uri()
+def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, folder: Path) -> None:
+    uri = (folder / "gated.py").as_uri()
     off, eager = (
-        gated_by(connect, workspace, uri, "off"),
-        gated_by(connect, workspace, uri, "eager"),
+        gated_by(connect, folder, uri, "off"),
+        gated_by(connect, folder, uri, "eager"),
     )
     whole, sure = suggested(off, uri, AUTOMATIC), suggested(eager, uri, AUTOMATIC)
     assert all(text.startswith(part) for text, part in zip(whole, sure, strict=True))
@@ -57,12 +66,10 @@ def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, workspace: Path
     assert suggested(eager, uri, INVOKED) == suggested(off, uri, INVOKED)
 
 
-def test_what_is_hidden_comes_into_sight_while_it_is_typed(
-    connect: Connect, workspace: Path
-) -> None:
-    uri = (workspace / "typed.py").as_uri()
-    whole = suggested(gated_by(connect, workspace, uri, "off"), uri, AUTOMATIC)
-    quiet = gated_by(connect, workspace, uri, "quiet")
+def test_what_is_hidden_comes_into_sight_while_it_is_typed(connect: Connect, folder: Path) -> None:
+    uri = (folder / "typed.py").as_uri()
+    whole = suggested(gated_by(connect, folder, uri, "off"), uri, AUTOMATIC)
+    quiet = gated_by(connect, folder, uri, "quiet")
     sure = suggested(quiet, uri, AUTOMATIC)
     versions = itertools.count(2)
     grown = []

@@ -35,7 +35,8 @@ _ENDINGS = {
     "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
 }  # fmt: skip
 MOST_MODULES = 8
-"""Files that hand a name on."""
+"""Files that hand a name on, those of packages first."""
+_PACKAGE = re.compile(r"(?:^|/)(?:__init__\.pyi?|index\.\w+|mod\.rs|lib\.rs)$")
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
 _GIVEN = re.compile(
     r"^(?:(?:export|default|declare|async|abstract|pub|def|class|function|func|fn|const|let|var|type"
@@ -107,7 +108,7 @@ def importing_files(
     )
     givers = [owner, *_GIVEN.findall(declaring)] if owner else [name]
     files: dict[str, ResolvedNames] = {}
-    for path, text in texts.items():
+    for path, text in sorted(texts.items(), key=lambda file: not _PACKAGE.search(file[0])):
         is_meant = any(giver in text for giver in givers) or _ALL_ON.search(text) is not None
         is_meant = is_meant or (is_go and _is_beside(path, module))
         grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
@@ -130,10 +131,9 @@ def importing_files(
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             if path not in modules and len(modules) < MOST_MODULES:
                 modules += [path] if _hands_on(names, path, use, owner or name) else []
-    for path, by_start in by_path.items():
-        if by_start:
-            uses = sorted(by_start.values(), key=lambda each: each.start)
-            yield ImportingFile(path, files[path], tuple(uses))
+    for path in filter(by_path.get, texts):
+        uses = sorted(by_path[path].values(), key=lambda each: each.start)
+        yield ImportingFile(path, files[path], tuple(uses))
 
 
 def _hands_on(names: ResolvedNames, path: str, module: str, name: str) -> bool:

@@ -70,3 +70,15 @@ def carried_on(case: NextEditCase, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tab_alone_completes_it(case: NextEditCase, tmp_path: Path) -> None:
     assert carried_on(case, tmp_path) == case.after
+
+
+def test_what_a_package_hands_on_is_followed_beside_many_importers(tmp_path: Path) -> None:
+    files = {
+        "pkg/core.py": "def scale(size):\n    return size\n",
+        **{f"a{number}.py": "from pkg.core import scale\n\nscale(1)\n" for number in range(9)},
+        "pkg/__init__.py": "from pkg.core import scale\n",
+        "use.py": "from pkg import scale\n\nscale(2)\n",
+    }
+    case = NextEditCase("fresh", "python", "", files, ((0, "scale", "resize"),), None)
+    renamed = {path: text.replace("scale", "resize") for path, text in files.items()}
+    assert carried_on(case, tmp_path) == renamed
