@@ -44,7 +44,9 @@ def suggested(driver: Driver, uri: str, kind: int) -> list[str]:
 
 
 def gated_by(connect: Connect, folder: Path, uri: str, gate: str) -> Driver:
-    settings = {"completion": {"gate": gate, "alternatives": 1, "multiline": "never"}}
+    settings = {
+        "completion": {"gate": gate, "alternatives": 1, "multiline": "never", "timeoutMs": 60_000}
+    }
     driver = connect("neovim", initialize=False)
     driver.configuration = settings
     driver.initialize(profile("neovim"), folder, settings=settings)
