@@ -6,10 +6,8 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from .client import Driver, inline
-from .conftest import SHAPES, profile
+from .conftest import profile
 
 TEXT = """from shapes import Rectangle, scale
 
@@ -27,13 +25,6 @@ AUTOMATIC, INVOKED = 2, 1
 Connect = Callable[..., Driver]
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A workspace of one test: prompts hold what the index knows, which others' files change."""
-    (tmp_path / "shapes.py").write_text(SHAPES)
-    return tmp_path
-
-
 def suggested(driver: Driver, uri: str, kind: int) -> list[str]:
     """The first suggestion at each cursor, empty where there is none."""
     found = []
@@ -45,7 +36,9 @@ def suggested(driver: Driver, uri: str, kind: int) -> list[str]:
 
 def gated_by(connect: Connect, folder: Path, uri: str, gate: str) -> Driver:
     settings = {
-        "completion": {"gate": gate, "alternatives": 1, "multiline": "never", "timeoutMs": 60_000}
+        "completion": {"gate": gate, "alternatives": 1, "multiline": "never", "timeoutMs": 60_000},
+        # Prompts hold what an index knows, which grows while answers are compared.
+        "index": {"enabled": False},
     }
     driver = connect("neovim", initialize=False)
     driver.configuration = settings
@@ -55,11 +48,11 @@ def gated_by(connect: Connect, folder: Path, uri: str, gate: str) -> Driver:
     return driver
 
 
-def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, folder: Path) -> None:
-    uri = (folder / "gated.py").as_uri()
+def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, tmp_path: Path) -> None:
+    uri = (tmp_path / "gated.py").as_uri()
     off, eager = (
-        gated_by(connect, folder, uri, "off"),
-        gated_by(connect, folder, uri, "eager"),
+        gated_by(connect, tmp_path, uri, "off"),
+        gated_by(connect, tmp_path, uri, "eager"),
     )
     whole, sure = suggested(off, uri, AUTOMATIC), suggested(eager, uri, AUTOMATIC)
     assert all(text.startswith(part) for text, part in zip(whole, sure, strict=True))
@@ -68,10 +61,12 @@ def test_what_is_sure_is_shown_and_by_hand_all(connect: Connect, folder: Path) -
     assert suggested(eager, uri, INVOKED) == suggested(off, uri, INVOKED)
 
 
-def test_what_is_hidden_comes_into_sight_while_it_is_typed(connect: Connect, folder: Path) -> None:
-    uri = (folder / "typed.py").as_uri()
-    whole = suggested(gated_by(connect, folder, uri, "off"), uri, AUTOMATIC)
-    quiet = gated_by(connect, folder, uri, "quiet")
+def test_what_is_hidden_comes_into_sight_while_it_is_typed(
+    connect: Connect, tmp_path: Path
+) -> None:
+    uri = (tmp_path / "typed.py").as_uri()
+    whole = suggested(gated_by(connect, tmp_path, uri, "off"), uri, AUTOMATIC)
+    quiet = gated_by(connect, tmp_path, uri, "quiet")
     sure = suggested(quiet, uri, AUTOMATIC)
     versions = itertools.count(2)
     grown = []
