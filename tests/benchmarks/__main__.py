@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command] = {
         ("machines", "page.machines", "which model suits which machine, computed"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
         ("apply", "apply.command", "snippets of agents, put into files"),
+        ("commit-cases", "apply.commit_cases", "cases of edits, from the commits of repositories"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),
         ("fastcoder", "completion.fastcoder", "FastCoder's ablations and sweeps"),
     )

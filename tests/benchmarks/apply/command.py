@@ -1,9 +1,10 @@
 """``apply``: snippets of commits, as agents write them, put into the files that they are about.
 
-Each commit is written in ten wordings, with one to three lines of context, with and without place
-holders at its ends, and with the slips of agents. An answer is exact where it is the commit's own
-text, refused, or wrong. A slip in a line of context counts as right either way: the line as the
-file has it, or as the snippet has it.
+Each commit is written in ten wordings and by two published sets of rules, with one to three lines
+of context, with and without place holders at its ends, and with the slips of agents. An answer is
+exact where it is the commit's own text, refused, right but for empty lines and blanks at the ends
+of lines, or wrong. A slip in a line of context counts as right either way: the line as the file has
+it, or as the snippet has it.
 """
 
 from __future__ import annotations
@@ -11,14 +12,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import importlib.util
+import itertools
 import json
-import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -27,28 +27,20 @@ from rich.table import Table
 
 from lsp_server.shared.errors import BenchError
 from lsp_server.tasks.apply import alignment, hunk_costs, line_costs, readings
-from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
-from lsp_server.tasks.apply.replacements import LineReplacement, apply_replacements
 from lsp_server.text.syntax.languages import language_of_path
-from tests.benchmarks.apply.snippets import (
-    MUTATIONS,
-    WORDINGS,
-    mutated,
-    search_and_replace,
-    snippet_of,
-)
+from tests.benchmarks.apply.snippets import MAKERS, MUTATIONS, mutated, snippet_of
 
 CONTEXTS = (3, 2, 1)
-MARGINS = (0, 20, 40, 60, 80, 120)
+STYLES = ("plain", "named", "bare")
+"""Of another maker."""
 MORPH_TOKENS_PER_S = 10_500
 """As Morph states it for its hosted model."""
 CHARACTERS_PER_TOKEN = 4.0
-FUZZY = 0.8
-"""So alike has a region to be that a fuzzy matcher replaces."""
-MostAlike = Callable[[str, Sequence[str]], int | None]
-"""Which region is most like an old text; None where none is like it."""
+OUTCOMES = ("exact", "refused", "blanks", "wrong")
+MARKS = {"python": "#"}
+"""With what a comment begins, where it is not ``//``."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +58,24 @@ class CommitEdit:
         """As in LSP."""
         return language_of_path(self.path) or None
 
+    @property
+    def kind(self) -> str:
+        """The language, as tables name it: JSX is JavaScript."""
+        return (self.language or Path(self.path).suffix).removesuffix("react")
+
+    @property
+    def mark(self) -> str:
+        """With what a comment begins."""
+        return MARKS.get(self.kind, "//")
+
+
+Maker = Callable[[CommitEdit, int, bool], str]
+"""Makes the snippet of an edit with so many lines of context, with place holders at its ends."""
+
 
 @dataclass
 class AppliedEdits:
-    """How many answers are exact, refused and wrong, and how long each took."""
+    """How many answers are exact, refused, wrong, and how long each took."""
 
     counts: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)
@@ -81,7 +87,8 @@ class AppliedEdits:
         start = time.process_time()
         try:
             text = apply()
-            outcome = "exact" if text in right else "wrong"
+            is_same = _without_blanks(text) in map(_without_blanks, right)
+            outcome = "exact" if text in right else "blanks" if is_same else "wrong"
         except AmbiguousSnippet:
             outcome = "refused"
         self.seconds.append(time.process_time() - start)
@@ -91,13 +98,18 @@ class AppliedEdits:
             self.wrong.append(edit.number)
 
     def row(self) -> list[str]:
-        """Exact, refused, wrong, milliseconds, tokens a second."""
+        """Outcomes, milliseconds, tokens a second."""
         total = max(sum(self.counts.values()), 1)
-        shares = [f"{self.counts[one] / total:.1%}" for one in ("exact", "refused", "wrong")]
+        shares = [f"{self.counts[one] / total:.1%}" for one in OUTCOMES]
         times = sorted(self.seconds)
         at = [times[int(share * (len(times) - 1))] * 1000 for share in (0.5, 0.95)]
         speed = self.tokens / max(sum(times), 1e-9)
         return [*shares, *(f"{one:.1f}" for one in at), f"{speed:,.0f}"]
+
+
+def _without_blanks(text: str) -> list[str]:
+    """The lines of code, without blanks at their ends."""
+    return [line.rstrip() for line in text.splitlines() if line.strip()]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -105,10 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cases", type=Path, required=True, help="commits or aiXapply's cases")
     parser.add_argument("--maker", type=Path, help="a file with lazy(), another maker of snippets")
     parser.add_argument("--limit", type=int, help="so many commits, evenly spread")
-    parser.add_argument("--wordings", default="all", help="names, by commas")
-    parser.add_argument(
-        "--parts", default="wordings,mutations,curve,peers", help="by commas; also fit"
-    )
+    parser.add_argument("--wordings", default="all", help="names of wordings or rules, by commas")
+    parser.add_argument("--parts", default="wordings,mutations", help="by commas; also fit")
     parser.add_argument("--show-wrong", action="store_true", help="the numbers of wrong cases")
 
 
@@ -116,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
     """Make the snippets, apply them, print the tables."""
     console = Console(width=140)
     edits = _edits(args.cases, args.limit)
-    wordings = list(WORDINGS) if args.wordings == "all" else args.wordings.split(",")
+    wordings = list(MAKERS) if args.wordings == "all" else args.wordings.split(",")
     console.print(
         f"{len(edits)} edits that change something; Morph states {MORPH_TOKENS_PER_S} tokens/s"
     )
@@ -124,17 +134,14 @@ def run(args: argparse.Namespace) -> int:
     if any(edit.snippet for edit in edits):
         console.print(_given(edits))
     if "wordings" in parts:
-        console.print(_wordings(edits, wordings, args.show_wrong))
+        makers = {name: _own_maker(name) for name in wordings}
         if args.maker:
-            console.print(_other_maker(edits, args.maker, args.show_wrong))
+            makers |= {style: _other_maker(args.maker, style) for style in STYLES}
+        console.print(_wordings(edits, makers, args.show_wrong))
     if "mutations" in parts:
         console.print(_mutations(edits))
-    if "curve" in parts:
-        console.print(_curve(edits))
     if "fit" in parts:
         console.print(_fit(edits))
-    if "peers" in parts:
-        console.print(_peers(edits))
     return 0
 
 
@@ -160,15 +167,19 @@ def _edit(number: int, row: dict[str, str]) -> CommitEdit:
     return CommitEdit(number, path, *texts)
 
 
+def _by_kind(edits: Sequence[CommitEdit]) -> Iterator[tuple[str, list[CommitEdit]]]:
+    for kind in sorted({edit.kind for edit in edits}):
+        yield kind, [edit for edit in edits if edit.kind == kind]
+
+
 def _given(edits: Sequence[CommitEdit]) -> Table:
-    """The snippets that the cases have themselves, by the endings of their files."""
-    table = _table("snippets of the cases", "files")
-    for ending in sorted({Path(edit.path).suffix for edit in edits if edit.snippet}):
+    """The snippets that the cases have themselves."""
+    table = _table("snippets of the cases", "language")
+    for kind, own in _by_kind([edit for edit in edits if edit.snippet]):
         tally = AppliedEdits()
-        for edit in edits:
-            if edit.snippet and Path(edit.path).suffix == ending:
-                tally.add(edit, _apply(edit, edit.snippet), [edit.after])
-        table.add_row(f"{ending} ({sum(tally.counts.values())})", *tally.row())
+        for edit in own:
+            tally.add(edit, _apply(edit, edit.snippet), [edit.after])
+        table.add_row(f"{kind} ({len(own)})", *tally.row())
     return table
 
 
@@ -185,7 +196,7 @@ def _fit(edits: Sequence[CommitEdit]) -> Table:
             try:
                 for module in holders:
                     setattr(module, name, value)
-                row = [" / ".join(_applied(edits, n).row()[:3:2]) for n in CONTEXTS]
+                row = [" / ".join(_applied(edits, n).row()[:4:3]) for n in CONTEXTS]
             finally:
                 for module in holders:
                     setattr(module, name, own)
@@ -194,45 +205,46 @@ def _fit(edits: Sequence[CommitEdit]) -> Table:
 
 
 def _applied(edits: Sequence[CommitEdit], context: int) -> AppliedEdits:
-    tally = AppliedEdits()
-    for edit in edits:
-        given = snippet_of(edit.before, edit.after, "existing", context=context, ends=True)
-        tally.add(edit, _apply(edit, given), [edit.after])
-    return tally
+    return _made(edits, _own_maker("existing"), context, True)
 
 
 def _table(title: str, *columns: str) -> Table:
-    return Table(*columns, "exact", "refused", "wrong", "p50 ms", "p95 ms", "tokens/s", title=title)
+    return Table(*columns, *OUTCOMES, "p50 ms", "p95 ms", "tokens/s", title=title)
 
 
-def _wordings(edits: Sequence[CommitEdit], wordings: Sequence[str], shows: bool) -> Table:
-    table = _table("snippets by wording", "wording", "context", "ends")
-    for wording in wordings:
-        for context in CONTEXTS:
-            for ends in (True, False):
-                tally = AppliedEdits()
-                for edit in edits:
-                    given = snippet_of(edit.before, edit.after, wording, context=context, ends=ends)
-                    tally.add(edit, _apply(edit, given), [edit.after])
-                table.add_row(wording, str(context), "yes" if ends else "no", *tally.row())
-                if shows:
-                    print(wording, context, ends, tally.wrong, file=sys.stderr)
-    return table
+def _own_maker(name: str) -> Maker:
+    return lambda edit, context, ends: snippet_of(
+        *(edit.before, edit.after, name),
+        context=context,
+        ends=ends,
+        mark=edit.mark,
+        seed=edit.number,
+    )
 
 
-def _other_maker(edits: Sequence[CommitEdit], file: Path, shows: bool) -> Table:
+def _other_maker(file: Path, style: str) -> Maker:
     lazy = _module(file).lazy
-    table = _table(f"snippets by {file.name}", "style", "context", "ends")
-    for style in ("plain", "named", "bare"):
-        for context in CONTEXTS:
-            for ends in (True, False):
-                tally = AppliedEdits()
-                for edit in edits:
-                    given = lazy(edit.before, edit.after, context, style, edit.number, ends=ends)
-                    tally.add(edit, _apply(edit, given), [edit.after])
-                table.add_row(style, str(context), "yes" if ends else "no", *tally.row())
+    return lambda edit, context, ends: str(
+        lazy(edit.before, edit.after, context, style, edit.number, edit.mark, ends=ends)
+    )
+
+
+def _made(edits: Sequence[CommitEdit], maker: Maker, context: int, ends: bool) -> AppliedEdits:
+    tally = AppliedEdits()
+    for edit in edits:
+        tally.add(edit, _apply(edit, maker(edit, context, ends)), [edit.after])
+    return tally
+
+
+def _wordings(edits: Sequence[CommitEdit], makers: Mapping[str, Maker], shows: bool) -> Table:
+    table = _table("snippets by wording", "wording", "language", "context", "ends")
+    for wording, maker in makers.items():
+        for kind, own in _by_kind(edits):
+            for context, ends in itertools.product(CONTEXTS, (True, False)):
+                tally = _made(own, maker, context, ends)
+                table.add_row(wording, kind, str(context), "yes" if ends else "no", *tally.row())
                 if shows:
-                    print(style, context, ends, tally.wrong, file=sys.stderr)
+                    print(wording, kind, context, ends, tally.wrong, file=sys.stderr)
     return table
 
 
@@ -250,12 +262,12 @@ def _apply(edit: CommitEdit, given: str) -> Callable[[], str]:
 
 
 def _mutations(edits: Sequence[CommitEdit]) -> Table:
-    table = _table("snippets with a slip", "slip", "context")
+    table, maker = _table("snippets with a slip", "slip", "context"), _own_maker("existing")
     for kind in MUTATIONS:
         for context in CONTEXTS:
             tally = AppliedEdits()
             for edit in edits:
-                plain = snippet_of(edit.before, edit.after, "existing", context=context, ends=True)
+                plain = maker(edit, context, True)
                 given = mutated(plain, edit.before, kind, edit.number)
                 if given != plain:
                     right = [edit.after, *_with_slip(edit.after, plain, given)]
@@ -277,96 +289,3 @@ def _with_slip(after: str, plain: str, given: str) -> Iterator[str]:
         if line.rstrip("\n") == one[start]:
             slip = [f"{text}\n" for text in other[at:to]]
             yield "".join([*lines[:number], *slip, *lines[number + 1 :]])
-
-
-def _curve(edits: Sequence[CommitEdit]) -> Table:
-    """Exact and wrong answers by how far a reading has to be ahead of the others."""
-    table = Table("margin", *(f"{n} lines of context" for n in CONTEXTS), title="exact / wrong")
-    own = readings.MARGIN
-    try:
-        for margin in MARGINS:
-            readings.MARGIN = margin
-            cells = []
-            for context in CONTEXTS:
-                exact, _, wrong, *_ = _applied(edits, context).row()
-                cells.append(f"{exact} / {wrong}")
-            table.add_row(f"{margin}{' (used)' if margin == own else ''}", *cells)
-    finally:
-        readings.MARGIN = own
-    return table
-
-
-def _peers(edits: Sequence[CommitEdit]) -> Table:
-    """Search and replace of agents' tools, on pairs with three lines of context."""
-    table = _table("search and replace", "how", "slips")
-    ways: dict[str, Callable[[str, Sequence[tuple[str, str]]], str]] = {
-        "ours": _ours,
-        "exact": _exact,
-        "fuzzy (difflib)": partial(_fuzzy, most_alike=_by_difflib),
-    }
-    if importlib.util.find_spec("rapidfuzz"):
-        ways["fuzzy (rapidfuzz)"] = partial(_fuzzy, most_alike=_by_rapidfuzz)
-    else:
-        table.caption = "without rapidfuzz, which is not installed"
-    for name, way in ways.items():
-        for slips in (False, True):
-            tally = AppliedEdits()
-            for edit in edits:
-                pairs = search_and_replace(edit.before, edit.after, 3)
-                if slips:
-                    pairs = [(_slipped(old, edit.number), new) for old, new in pairs]
-                tally.add(edit, lambda: way(edit.before, pairs), [edit.after])  # noqa: B023
-            table.add_row(name, "white space" if slips else "none", *tally.row())
-    return table
-
-
-def _ours(text: str, pairs: Sequence[tuple[str, str]]) -> str:
-    lines = [(tuple(lines_of(old)), tuple(lines_of(new))) for old, new in pairs]
-    return apply_replacements(text, [LineReplacement(old, new) for old, new in lines]).text
-
-
-def _slipped(text: str, seed: int) -> str:
-    chance = random.Random(seed)
-    lines = text.splitlines()
-    return "".join(f"{line}{'  ' if chance.random() < 0.3 else ''}\n" for line in lines)
-
-
-def _exact(text: str, pairs: Sequence[tuple[str, str]]) -> str:
-    for old, new in pairs:
-        if text.count(old) != 1:
-            raise AmbiguousSnippet("it stands in no place, or in several")
-        text = text.replace(old, new)
-    return text
-
-
-def _fuzzy(text: str, pairs: Sequence[tuple[str, str]], most_alike: MostAlike) -> str:
-    """The first region that is most alike, as agents' tools replace one."""
-    for old, new in pairs:
-        if old in text:
-            text = text.replace(old, new, 1)
-            continue
-        lines, size = text.splitlines(keepends=True), len(old.splitlines())
-        starts = range(max(1, len(lines) - size + 1))
-        start = most_alike(old, ["".join(lines[start : start + size]) for start in starts])
-        if start is None:
-            raise AmbiguousSnippet("no region is alike")
-        text = "".join([*lines[:start], new, *lines[start + size :]])
-    return text
-
-
-def _by_difflib(old: str, regions: Sequence[str]) -> int | None:
-    matcher = difflib.SequenceMatcher(None, "", old, False)
-    best, found = FUZZY, None
-    for number, region in enumerate(regions):
-        matcher.set_seq1(region)
-        if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best:
-            ratio = matcher.ratio()
-            best, found = (ratio, number) if ratio > best else (best, found)
-    return found
-
-
-def _by_rapidfuzz(old: str, regions: Sequence[str]) -> int | None:
-    from rapidfuzz import fuzz, process
-
-    found = process.extractOne(old, regions, scorer=fuzz.ratio, score_cutoff=100 * FUZZY)
-    return int(found[2]) if found else None

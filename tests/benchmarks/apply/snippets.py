@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
-from lsp_server.text.line_diff import opcodes
+from lsp_server.tasks.apply.definitions import definitions_of
+from lsp_server.text.line_diff import Opcode, opcodes
 
-WORDINGS = {
+_WORDINGS = {
     "existing": "{mark} ... existing code ...",
     "rest": "{mark} ... rest of the code unchanged ...",
-    "keep": "{mark} ... keep {name} ...",
+    "keep": "{mark} ... keep {name} as is ...",
     "remains": "{mark} {name} remains unchanged",
     "unchanged": "{mark} (unchanged)",
     "omitted": "{mark} … omitted",
@@ -27,50 +29,137 @@ WORDINGS = {
     "bare": "...",
 }
 """Ten ways to say that something is left out."""
+
+
+class Rules(NamedTuple):
+    """What an agent is told. ``wordings`` of place holders, of which each snippet has one."""
+
+    wordings: tuple[str, ...]
+    is_minimal: bool = False
+    """So much context as is needed: more where the lines that are shown stand in several places."""
+    removes: bool = False
+    """Lines that go have a comment in their place, by their name where they have one."""
+
+
+MAKERS = {
+    **{name: Rules((wording,)) for name, wording in _WORDINGS.items()},
+    "Morph": Rules(("{mark} ... existing code ...",), is_minimal=True),
+    "aiXapply": Rules(
+        (
+            "{mark} ... rest of code ...",
+            "{mark} ... keep existing code ...",
+            "{mark} ... code remains the same ...",
+            "{mark} ... keep {name} ...",
+        ),
+        removes=True,
+    ),
+}
+"""Ours, and those by the rules that docs.morphllm.com and aiXapply's prompt (as Relace's) state."""
+MOST_CONTEXT = 8
+"""Lines around a change that are shown so that it has one place."""
 _HEADER = re.compile(
     r"\s*(?:export\s+|default\s+|pub\s+|public\s+|private\s+|static\s+|async\s+)*"
     r"(?:def|class|function|func|fn|impl|interface|type|struct|enum|trait|module)\b"
 )
+_NOTE = re.compile(r"\s*(?:@|#|//|/?\*)")
+"""A line above a definition that goes with it."""
 _NAME = re.compile(r"(?:def|class|function|func|fn|struct|enum|trait|interface)\s+(\w+)")
 
 
 def snippet_of(
     before: str,
     after: str,
-    wording: str,
+    maker: str,
     *,
     context: int,
     ends: bool,
     mark: str = "#",
+    seed: int = 0,
 ) -> str:
     """The snippet that makes ``after`` of ``before``. ``ends``: with place holders for what is left
     out above the first line and below the last one."""
+    rules, chance = MAKERS[maker], random.Random(seed)
+    wording = chance.choice(rules.wordings)
     old, new = before.splitlines(), after.splitlines()
-    shown = _shown(old, new, context)
+    removals = dict(_removals(old, new)) if rules.removes else {}
+    shown = _shown(old, new, context, rules, {place for place in removals if removals[place].names})
     made: list[str] = []
-    place = 0
-    while place < len(new):
+    for place in range(len(new) + 1):
+        if place in removals:
+            made += removals[place].comments(mark)
+        if place == len(new):
+            break
         if place in shown:
             made.append(new[place])
-            place += 1
-            continue
-        end = next((n for n in range(place, len(new)) if n in shown), len(new))
-        if ends or (made and end < len(new)):
-            made.append(_holder(new, place, end, wording, mark))
-        place = end
+        elif not place or place - 1 in shown or place in removals:
+            left_out = range(place + 1, len(new))
+            end = next((n for n in left_out if n in shown or n in removals), len(new))
+            if ends or (made and end < len(new)):
+                made.append(_holder(new, place, end, wording, mark))
     return "\n".join(made) + "\n"
 
 
-def _shown(old: Sequence[str], new: Sequence[str], context: int) -> set[int]:
-    """The numbers of the new lines that the snippet shows."""
-    shown: set[int] = set()
-    for kind, _, _, start, end in opcodes(old, new):
-        if kind == "equal":
+class Removal(NamedTuple):
+    """Lines that go, none in their stead, with the definitions that they are or their text, which
+    is empty for several lines."""
+
+    names: tuple[str, ...]
+    text: str
+    indent: str
+
+    def comments(self, mark: str) -> list[str]:
+        """What is said in place of them."""
+        says = [f"remove {name}" for name in self.names or ([self.text] if self.text else [])]
+        return [f"{self.indent}{mark} {text}" for text in says or ["removed"]]
+
+
+def _removals(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, Removal]]:
+    """Yield the places of lines that go."""
+    for kind, start, end, place, _ in opcodes(old, new):
+        code = [n for n in range(start, end) if old[n].strip()]
+        if kind != "delete" or not code:
             continue
-        first, last = _around(new, start, -1, context), _around(new, end - 1, 1, context)
+        least = min(_depth(old[n]) for n in code)
+        own = [each for each in definitions_of(old) if each.start in code]
+        outer = [each for each in own if _depth(old[each.start]) == least and each.end <= end]
+        rest = [
+            n
+            for n in code
+            if not any(each.start <= n < each.end for each in outer) and not _NOTE.match(old[n])
+        ]
+        names = [] if rest else [each.path[-1] for each in outer]
+        text = old[code[0]].strip() if len(code) == 1 else ""
+        yield place, Removal(tuple(names), text, " " * least)
+
+
+def _shown(
+    old: Sequence[str], new: Sequence[str], context: int, rules: Rules, named: Collection[int]
+) -> set[int]:
+    """The numbers of the new lines that the snippet shows. ``named``: where definitions go, which
+    are told by their names alone."""
+    shown: set[int] = set()
+    for change in opcodes(old, new):
+        if change[0] == "equal":
+            continue
+        _, _, _, start, end = change
+        count = context
+        while rules.is_minimal and count < MOST_CONTEXT and _is_repeated(old, change, count):
+            count += 1
+        if start in named and start == end:
+            shown |= _headers(new, start) if start < len(new) else set()
+            continue
+        first, last = _around(new, start, -1, count), _around(new, end - 1, 1, count)
         shown |= {*range(first, last + 1)}
         shown |= _headers(new, first)
     return shown
+
+
+def _is_repeated(old: Sequence[str], change: Opcode, context: int) -> bool:
+    """Return whether the old lines with so many around them stand in several places."""
+    first, last = _around(old, change[1], -1, context), _around(old, change[2] - 1, 1, context)
+    lines = old[first : last + 1]
+    starts = range(len(old) - len(lines) + 1)
+    return sum(old[start : start + len(lines)] == lines for start in starts) > 1
 
 
 def _around(lines: Sequence[str], number: int, step: int, count: int) -> int:
@@ -96,8 +185,8 @@ def _holder(lines: Sequence[str], start: int, end: int, wording: str, mark: str)
     left_out = [line for line in lines[start:end] if line.strip()]
     named = [found[1] for line in left_out if (found := _NAME.search(line))]
     indent = " " * _depth(left_out[0]) if left_out else ""
-    name = f"{named[0]} as is" if named and wording == "keep" else (named or ["the code"])[0]
-    return indent + WORDINGS[wording].format(mark=mark, name=name)
+    name = named[0] if named else "the code"
+    return indent + wording.format(mark=mark, name=name)
 
 
 def _depth(line: str) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,9 +16,11 @@ from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.syntax.tree import SyntaxTree
+from tests.benchmarks.__main__ import main
+from tests.benchmarks.apply.commit_cases import LEAST_LINES
 from tests.benchmarks.apply.snippets import (
+    MAKERS,
     MUTATIONS,
-    WORDINGS,
     mutated,
     search_and_replace,
     snippet_of,
@@ -76,7 +80,7 @@ def test_what_is_applied_to_a_file_of_any_language_is_right(name: str, amount: A
     for number in range(seed, seed + cases):
         rng = random.Random(number)
         after = changed(rng, before, name)
-        wording = rng.choice(list(WORDINGS))
+        wording = rng.choice(list(MAKERS)[:10])
         ends = rng.random() < 0.5
         snippet = snippet_of(before, after, wording, context=3, ends=ends, mark=FILES[name])
         if FILES[name] == "<!--":
@@ -106,6 +110,36 @@ def test_a_snippet_has_the_lines_around_a_change_and_the_header_above() -> None:
     assert search_and_replace(BEFORE, AFTER, 1) == [
         ("def b():\n    return 2\n", "def b():\n    return 3\n")
     ]
+
+
+def test_rules_show_what_has_one_place_alone_and_tell_of_what_goes() -> None:
+    after = BEFORE.removesuffix("\n\ndef b():\n    return 2\n")
+    assert snippet_of(BEFORE, after, "aiXapply", context=1, ends=True, seed=1) == DATA["REMOVED"]
+    after = DATA["REPEATED"].removesuffix("}\n") + "z\n}\n"
+    made = snippet_of(DATA["REPEATED"], after, "Morph", context=1, ends=True)
+    assert made == DATA["MINIMAL"]
+
+
+def test_a_commit_of_a_history_is_a_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def git(*arguments: str) -> None:
+        subprocess.run(["git", *arguments], cwd=tmp_path, check=True, capture_output=True)
+
+    git("init", "-q")
+    own = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
+    text = "".join(f"var x{number} = {number};\n" for number in range(LEAST_LINES))
+    for name, number in (("a.js", 1), ("a.js", 2), ("b.go", 3), ("b.go", 4)):
+        (tmp_path / name).write_text(f"{text}{number}\n")
+        git("add", ".")
+        git(*own, "commit", "-qm", f"change {number}")
+    command = ["commit-cases", str(tmp_path / ".git"), "--language", "javascript"]
+    assert main(command) == 0
+    (case,) = map(json.loads, capsys.readouterr().out.splitlines())
+    expected = {"path": "a.js", "before": f"{text}1\n", "after": f"{text}2\n"}
+    assert expected.items() <= case.items()
+    assert main([*command, "--skip", "1"]) == 0
+    assert not capsys.readouterr().out
 
 
 @pytest.mark.parametrize("kind", MUTATIONS)
