@@ -23,7 +23,6 @@ from repo_index.merging import merge_segments
 from repo_index.ordering import DEPTH, stream_type
 from repo_index.overlay import Overlay
 from repo_index.residence import release, sources_of
-from repo_index.secrets import secret_content
 from repo_index.segment import Segment
 from repo_index.splicing import splice
 from repo_index.store import StoredSegment, load_segments, state_of
@@ -361,6 +360,5 @@ def warm_up_changes(vocabulary_size: int) -> None:
     files = {"a": np.arange(40, dtype=np.int32) % 3, "b": np.arange(9, dtype=np.int32) % 2}
     segment = Segment.from_files(files, dtype=dtype)
     dead = np.array([True, False])
-    secret_content("text")
     splice(segment.tokens, segment.order, 3, 5, np.array([1], dtype))
     merge_segments([(segment, dead), (segment, ~dead)])

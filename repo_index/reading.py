@@ -34,10 +34,9 @@ class Content:
         return Content("", self.reason or reason, self.fingerprint, self.key)
 
 
-def read_content(root: Path, path: str, limit: int, *, compiled: bool = True) -> Content:
+def read_content(root: Path, path: str, limit: int) -> Content:
     """Read ``path`` below ``root``; at most ``limit`` bytes are read of a file that grows.
 
-    ``compiled``: as of ``secret_content``.
     Raises OSError when the file is gone, no regular file, behind a link, or keeps changing.
     """
     for _ in range(3):
@@ -61,15 +60,15 @@ def read_content(root: Path, path: str, limit: int, *, compiled: bool = True) ->
     elif path.casefold().endswith(".ipynb") and not reason:
         cells = notebook_source(text)
         text, reason = (cells, "") if cells is not None else ("", "a damaged notebook")
-    reason = reason or text_reason(text, compiled=compiled)
+    reason = reason or text_reason(text)
     return Content("" if reason else text, reason, settled(after), key)
 
 
-def text_reason(text: str, *, compiled: bool = True) -> str:
+def text_reason(text: str) -> str:
     """Return why a text is left out for what it holds; empty when it counts."""
     if not text.strip():
         return "empty"
-    return long_lines(text) or secret_content(text, compiled=compiled)
+    return long_lines(text) or secret_content(text)
 
 
 def long_lines(text: str) -> str:

@@ -5,15 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from repo_index.token_shapes import KEY_BLOCKS, PASSWORDS, TOKENS
-
-if TYPE_CHECKING:
-    from repo_index.marks import Marks
-
 
 _URL = re.compile(
     r"[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'<>{}$%]{1,64}:([^\s@/\"'<>{}$%]{6,})@[\w.-]+"
@@ -42,14 +36,6 @@ _PART = 50_000
 """Characters that are looked at at a time, some milliseconds."""
 
 
-@lru_cache(maxsize=1)
-def _marks() -> Marks:
-    """Made when a long text is first looked at: the others load no compiled code."""
-    from repo_index.marks import Marks
-
-    return Marks(_MARKS)
-
-
 _LONGEST_SCHEME = 21
 _LONGEST_ADDRESS = 600
 _STAND_INS = (
@@ -64,21 +50,17 @@ _PLACEHOLDER = re.compile(
 letters spell a short one by chance, but seldom in one case."""
 
 
-def secret_content(text: str, *, compiled: bool = True) -> str:
-    """Return what in a text looks like a credential, with its line; empty when nothing does.
-    ``compiled``: search by compiled code, which is loaded for it; otherwise none is."""
-    if not compiled:
-        return next(filter(None, secret_content_by_parts(text)), "")
-    piece = _Part(text, 0, len(text))
-    return _told(text, _secret_in(piece, _marks().found_in(text)))
+def secret_content(text: str) -> str:
+    """Return what in a text looks like a credential, with its line; empty when nothing does."""
+    return _told(text, _secret_in(_Part(text, 0, len(text))))
 
 
 def secret_content_by_parts(text: str) -> Iterator[str]:
-    """``secret_content`` without compiled code, for callers with other work meanwhile: empty after
-    each part of a long text in which nothing begins, and at last what was found."""
+    """``secret_content`` for callers with other work meanwhile: empty after each part of a long
+    text in which nothing begins, and at last what was found."""
     for start in range(0, len(text), _PART):
         piece = _Part(text, start, min(start + _PART, len(text)))
-        secret = _told(text, _secret_in(piece, piece.marks()))
+        secret = _told(text, _secret_in(piece))
         yield secret
         if secret:
             return
@@ -126,10 +108,10 @@ class _Part:
                 yield mark
 
 
-def _secret_in(piece: _Part, marks: Iterable[str]) -> tuple[int, str] | None:
-    """Return where something begins that looks like a credential, and what it is; None for nowhere.
-    ``marks``: those that occur in it."""
-    for mark in marks:
+def _secret_in(piece: _Part) -> tuple[int, str] | None:
+    """Return where something begins that looks like a credential, and what it is; None for
+    nowhere."""
+    for mark in piece.marks():
         if mark in KEY_BLOCKS:
             secret = _key_in(piece, mark)
         elif mark == "://":

@@ -367,5 +367,5 @@ def test_nothing_of_a_workspace_is_run(tmp_path: Path) -> None:
 
 def test_a_file_of_as_many_bytes_as_may_be_counts_and_one_more_does_not(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n" * 512)
-    assert read_content(tmp_path, "a.py", 3072, compiled=False).reason == ""
-    assert read_content(tmp_path, "a.py", 3071, compiled=False).reason == "larger than 2 KiB"
+    assert read_content(tmp_path, "a.py", 3072).reason == ""
+    assert read_content(tmp_path, "a.py", 3071).reason == "larger than 2 KiB"

@@ -176,7 +176,7 @@ def _reason_inside(inside: FileInside) -> str:
         return "not UTF-8 text"
     if "\0" in text:
         return "binary"
-    return secret_content(text, compiled=False)
+    return secret_content(text)
 
 
 Change = tuple[AgentFile, str]

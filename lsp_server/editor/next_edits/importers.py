@@ -23,6 +23,7 @@ from lsp_server.text.syntax.nodes import child_of, enclosing, kind_of, outside
 from lsp_server.text.syntax.python_names import Occurrence, Use
 from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.tree import SyntaxTree
+from repo_index.source_tree import FolderTree
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -157,8 +158,6 @@ def readable_texts(
 ) -> Iterator[tuple[str, str]]:
     """Yield paths and texts of the files of a folder that end so; ``opened`` as in
     ``importing_files``, and first. Reads the disk."""
-    from repo_index.source_tree import FolderTree
-
     yield from opened.items()
     tree = FolderTree(folder, endings=endings)
     for (path, _), _number in zip(tree.walk(), range(MOST_FILES), strict=False):

@@ -31,6 +31,7 @@ from lsp_server.editor.next_edits.finding import (
     size_of,
 )
 from lsp_server.editor.next_edits.history import EditHistory, RecordedEdit
+from lsp_server.editor.next_edits.importers import looks_into_others
 from lsp_server.editor.next_edits.model import ConfidentChanges, NextEditModel, WindowRequest
 from lsp_server.editor.next_edits.notebook_text import NotebookText
 from lsp_server.editor.next_edits.renames import renamed_by
@@ -55,6 +56,8 @@ AHEAD_S = 0.01
 """So long after a key the model is asked for the window around what was typed: if the user does
 not go on, its answer is there, or nearly, once the editor asks."""
 
+MOST_SEARCHES = 2
+"""Of other files for one edit: a busy machine may be too slow for the first."""
 SMALL_TEXT = 2_000
 """Characters of a text that is parsed several times within a moment."""
 
@@ -168,6 +171,8 @@ class NextEditProvider:
             suggestion.is_typed = False
         self._answered.clear()
         shows_next_edits = self._flight.newest is not None
+        if shows_next_edits and self._functions is not None:
+            self._functions.prepare(partial(looks_into_others, ""))
         if shows_next_edits and self.model is not None and edits and self._runs_ahead():
             self._flight.soon(AHEAD_S, partial(self._start_ahead, document, edits[-1]))
 
@@ -481,14 +486,18 @@ class NextEditProvider:
         # Other files know the names of the text without the edit.
         opened = {**self._opened_in(location), location.path: source.text_before()}
         folder = Path(location.folder)
-        try:
-            files = folder, location.path, opened
-            proposed = await self._compute(LARGEST_TEXT, elsewhere.edits, *files)
-        except WorkTakesTooLong as reason:
-            self._given_up = str(reason)
+        files = folder, location.path, opened
+        for _ in range(MOST_SEARCHES):
+            try:
+                proposed = await self._compute(LARGEST_TEXT, elsewhere.edits, *files)
+                break
+            except WorkTakesTooLong as reason:
+                self._given_up = str(reason)
+        else:
             return
         if source not in set(self.history):
             return
+        self._given_up = ""
         unopened: dict[str, Document] = {}
         for path, text, suggestion in proposed:
             if path not in unopened:

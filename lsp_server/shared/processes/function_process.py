@@ -79,6 +79,11 @@ class FunctionProcess:
         returned: Result = result
         return returned
 
+    def prepare(self, function: Callable[[], object]) -> None:
+        """Start the process where none runs, and call ``function`` there for what it loads."""
+        if not self._child.alive and not self._calls and not self._starting.locked():
+            in_background(self.call(function))
+
     async def _answer(self, data: str) -> bytes:
         self._stop_waiting()
         await self._start()

@@ -58,7 +58,7 @@ class SecretDocuments:
         if verdict.path_reason:
             return verdict.path_reason
         if verdict.text_reason is None and not self._is_searched(verdict):
-            verdict.text_reason = secret_content(document.text, compiled=False)
+            verdict.text_reason = secret_content(document.text)
         return NOT_KNOWN if verdict.text_reason is None else verdict.text_reason
 
     def _is_searched(self, verdict: _Verdict) -> bool:
@@ -90,7 +90,7 @@ class SecretDocuments:
         if verdict.text_reason or len(edit.text) > LONG_TEXT:
             # What was found may be gone, or may be elsewhere now.
             verdict.text_reason, verdict.is_doubtful = None, True
-        elif secret_content(_text_around(document, edit), compiled=False):
+        elif secret_content(_text_around(document, edit)):
             verdict.text_reason, verdict.is_doubtful = None, True
 
     def closed(self, uri: str) -> None:

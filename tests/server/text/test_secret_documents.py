@@ -66,7 +66,7 @@ def test_a_text_is_judged_after_any_changes_as_if_it_were_new() -> None:
         for _ in range(12):
             secrets.changed(document, _any_edit(generator, document))
             reason = secrets.withheld_reason(document)
-            assert bool(reason) is bool(secret_content(document.text, compiled=False))
+            assert bool(reason) is bool(secret_content(document.text))
             seen[bool(reason)] += 1
     assert min(seen.values()) > 20
 

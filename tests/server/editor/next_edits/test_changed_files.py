@@ -1,12 +1,19 @@
-"""Places in files that are not open: found again when the file was written meanwhile, or let go."""
+"""Places in files that are not open: searched by another process, found again when the file was
+written meanwhile, or let go."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typist import Typist
 
+from lsp_server.shared.errors import WorkTakesTooLong
+from lsp_server.shared.processes.function_process import FunctionProcess
+from lsp_server.shared.settings import NextEditSettings
 from lsp_server.text.documents.document import Document, Position, split_lines
 
 USER = "from cart import total\n\n\ndef show():\n    print(total([]))\n\n\nshow()\n"
@@ -69,3 +76,57 @@ def test_a_file_that_is_no_text_any_more_has_none(tmp_path: Path) -> None:
     typist, document, cursor = renamed(tmp_path)
     (tmp_path / "shop.py").write_bytes(b"\xff\xfe\x00\xd8total")
     assert typist.next_edits(document, cursor) == []
+
+
+class TooSlowOnce(FunctionProcess):
+    """Gives its first search up."""
+
+    searches = 0
+
+    async def call(self, function: Any, *arguments: Any, **named: Any) -> Any:
+        if getattr(function, "__name__", "") == "edits":
+            self.searches += 1
+            if self.searches == 1:
+                raise WorkTakesTooLong("more than 10 s and was given up")
+        return await super().call(function, *arguments, **named)
+
+
+@pytest.fixture
+async def process() -> AsyncIterator[TooSlowOnce]:
+    made = TooSlowOnce()
+    yield made
+    await made.close()
+
+
+async def test_a_search_that_was_given_up_is_made_again_and_loads_no_compiled_code(
+    tmp_path: Path, process: TooSlowOnce
+) -> None:
+    (tmp_path / "shop.py").write_text(USER)
+    typist = Typist(str(tmp_path))
+    typist.provider._functions = process
+    text, uri = "def total(items):\n    return 1\n", (tmp_path / "cart.py").as_uri()
+    document = typist.open(text, uri=uri)
+    cursor = typist.retype(document, 0, "total", "cost")
+    found = await typist.provider.next_edits(document, cursor)
+    assert found is not None
+    assert [one.new_text for one in found] == ["cost", "cost"]
+    assert process.searches == 2
+    assert typist.provider.condition(NextEditSettings())["reason"] == ""
+    assert not await process.call(eval, "'numba' in __import__('sys').modules")
+
+
+async def test_the_process_of_searches_is_there_from_the_first_key_on(
+    process: TooSlowOnce,
+) -> None:
+    typist = Typist()
+    typist.provider._functions = process
+    document = typist.open("x = 1\n")
+    await typist.provider.next_edits(document, Position(0, 0))
+    assert process.pid is None
+    typist.change(document, (0, 0), (0, 0), "#")
+
+    async def started() -> None:
+        while process.pid is None:
+            await asyncio.sleep(0.01)
+
+    await asyncio.wait_for(started(), 60)
