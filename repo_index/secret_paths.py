@@ -8,6 +8,7 @@ import posixpath
 import re
 from fnmatch import translate
 from functools import lru_cache
+from pathlib import Path
 
 _HOME_FOLDERS = (
     *(".aws", ".azure", ".kube", ".docker", ".gcloud", ".minikube", ".oci", ".terraform.d"),
@@ -38,43 +39,7 @@ _HOME = re.compile(
 )
 """Homes as systems name them, also those of another machine that an editor is connected to."""
 
-_CUSTOMS = """
-dotenv: .env* *.env *.env.* env.local env.*.local env.dev* env.prod* env.stag* env.private env.live
-Docker Compose, secrets: secrets/* .secrets/* secret/* credentials/* .credentials/*
-Cloudflare Workers, secrets: .dev.vars* .prod.vars*
-R, Startup: .renviron* renviron.site
-netrc(5), curl(1), wget(1): .netrc _netrc .curlrc .wgetrc
-npm, PyPI, pip, Bundler: .npmrc .pypirc .pip.conf pip.conf .bundle/config
-NuGet, Composer, Sentry: nuget.config auth.json .sentryclirc sentry.properties
-Android, signing: keystore.properties key.properties signing.properties *[_-]signing.properties
-rclone, s3cmd, boto, s3fs: rclone.conf .s3cfg .boto .passwd-s3fs
-msmtp, mbsync, fetchmail, getmail: .msmtprc msmtprc .mbsyncrc .isyncrc .fetchmailrc .getmailrc
-OfflineIMAP, mutt, esmtp: .offlineimaprc .muttrc .neomuttrc .esmtprc .authinfo
-lftp, FileZilla, WinSCP, SFTP: .lftprc .ftppass .ftpconfig sftp-config.json sftp.json winscp.ini
-FileZilla: sitemanager.xml recentservers.xml filezilla.xml
-Ansible, vault passwords: .vault*pass* vault[._-]pass* vaultpass* *[._-]vault[._-]pass* *.vault_pass
-Vault, Chef, Rails: .vault-token master.key encrypted_data_bag_secret database.yml
-Google, Firebase: *adminsdk*.json service-account*.json service_account*.json serviceaccount*.json
-Google: client_secret*.json gcp-key*.json application_default_credentials.json *[_-]credentials.json
-Azure Functions, ASP.NET: local.settings.json appsettings.production.json appsettings.staging.json
-Symfony, JetBrains, DBeaver: parameters.yml datasources.local.xml webservers.xml
-DBeaver: *credentials-config.json
-PostgreSQL, MySQL, ODBC: .pgpass pgpass.conf .pg_service.conf .my.cnf .mylogin.cnf .odbc.ini
-Oracle, dbt, LDAP: cwallet.sso profiles.yml ldap.secret .ldapvirc
-Git, CVS, Docker, Kubernetes: .git-credentials .cvspass .dockercfg .docker/config.json
-Kubernetes: kubeconfig *.kubeconfig .kube/config
-AWS, Maven, Packer: *.pkrvars.hcl .aws/credentials .m2/settings-security.xml
-Terraform: *.tfstate *.tfstate.* *.tfvars *.tfvars.json .terraformrc terraform.rc
-Apache, Samba: .htpasswd htpasswd .smbcredentials .smbpasswd smbpasswd
-OpenSSH, PuTTY: id_rsa* id_dsa* id_ecdsa* id_ed25519* ssh_host_*_key *.ppk
-X.509, Java, Apple: *.pem *.key *.p8 *.p12 *.pfx *.jks *.keystore *.mobileprovision
-KeePass, GnuPG, age, Kerberos: *.kdbx *.kdb *.asc *.gpg *.agekey *.keytab
-OpenVPN, WireGuard, Wi-Fi: *.ovpn wg[0-9].conf wpa_supplicant.conf *.nmconnection
-shells: .*_history *sh_history
-people: credentials secrets .credentials .secrets password.txt passwords.txt passwords.csv
-people: *[_-]password.txt *[_-]token.txt *[_-]secret.txt *api[_-]key.txt apikey.txt .*api_key .token
-people: wallet.dat
-"""
+_CUSTOMS = Path(__file__).with_suffix(".txt").read_text("utf-8")
 """Whose manual says that credentials lie there: names, or folders and what lies below them."""
 _BY_CUSTOM = [
     (re.compile(translate(f"*/{pattern}" if "/" in pattern else pattern)), pattern, source)

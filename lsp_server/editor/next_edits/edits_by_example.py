@@ -73,13 +73,20 @@ def same_change(
     if mine:
         same = (edit for edit in earlier if edit.document.language == last.document.language)
         others += [(edit, other) for edit in same for other in _made(edit)]
+    read_as_wholes = set[int]()
     for edit, other in others:
         for rewrite in mine:
+            is_whole = rewrite[0].is_whole and other[0].is_whole
+            if edit.number in read_as_wholes and not is_whole:
+                # Each of its parts says less than all of them together.
+                continue
             rule = generalised(rewrite, other, before) if rewrite is not other else None
             matches = _edits(rule, names, start, by) if rule is not None else []
             matches = matches or _same_in_literals(rewrite, other, now)
             if matches:
                 return _ahead(matches, last, edit, now)
+            if rule is not None and is_whole:
+                read_as_wholes.add(edit.number)
     rules = map(rule_of_one, mine)
     proposals = (_edits(rule, names, start, by) for rule in rules if rule is not None)
     return _ahead(next((some for some in proposals if some), []), last, last, now)
@@ -189,6 +196,14 @@ def _edits(
                     else {rewrite and rewrite.kind for rewrite in held} != kinds
                 ):
                     del edits[span]
+    came = {term.text for term in rule.template.leaves() if term.is_named} - leaves
+    for name in filter(_NAME.fullmatch, came):
+        uses = [use for use, _ in names[1].declared(name) if use.use is NameUse.VARIABLE]
+        visible_in = [use.scope for use in uses if use.scope is not None]
+        for span in list(edits) if visible_in else ():
+            # A variable of the example's function is nothing in another one.
+            if not any(scope.start <= span[0] < scope.end for scope in visible_in):
+                del edits[span]
     return _checked(rule, now, _outermost(rule, now, edits))
 
 

@@ -35,7 +35,7 @@ _ENDINGS = {
     "python": (".py", ".pyi"), "go": (".go",), "rust": (".rs",), "java": (".java",),
     "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
 }  # fmt: skip
-MOST_MODULES = 8
+MOST_MODULES = 24
 """Files that hand a name on, those of packages first."""
 _PACKAGE = re.compile(r"(?:^|/)(?:__init__\.pyi?|index\.\w+|mod\.rs|lib\.rs)$")
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
@@ -45,6 +45,10 @@ _GIVEN = re.compile(
     re.MULTILINE,
 )
 """The name that a line of a file gives to others."""
+_DEFAULT = re.compile(
+    r"""^import\s+(?:type\s+)?\w+\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""", re.MULTILINE
+)
+"""The module whose default a file imports, by a name of its own."""
 _SCRIPT_IMPORT = re.compile(r"^(?:(?:import|export)_statement|variable_declarator)$")
 
 
@@ -95,46 +99,71 @@ def importing_files(
     """
     endings = _ENDINGS.get(grammar_of("", module), ())
     declaring, is_go = opened.get(module, ""), endings == (".go",)
+    classes = [giver for giver in _GIVEN.findall(declaring) if giver[:1].isupper() and owner]
     texts: dict[str, str] = {}
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        if path != module and (name in text or _ALL_ON.search(text)):
+        if path != module and (
+            any(word in text for word in (name, *classes)) or _ALL_ON.search(text)
+        ):
             texts[path] = text
         if path != module and is_go and _is_beside(path, module):
             declaring += f"\n{text}"
     types = ResolvedNames.of(declaring, "", module) if owner else None
     # What stands between brackets of a type is no base.
     heirs = re.compile(
-        r"(?:class|interface)\s+(\w+)(?:\s*\(|[^\n{]*?(?:\bextends|\bimplements|:))"
-        rf"[^\n{{<\[]*\b{re.escape(owner)}\b(?!\s*[\[<.])"
+        r"(?:class|interface|type)\s+(\w+)(?:\s*\(|[^\n{]*?(?:\bextends|\bimplements|:)|[^\n{(]*?="
+        r"\s*(?:(?:Required|Partial|Readonly|Pick|Omit)<)*)"
+        rf"[^\n{{<\[]*\b{re.escape(owner)}\b(?!\s*[\[.])"
     )
-    givers = [owner, *_GIVEN.findall(declaring)] if owner else [name]
-    files: dict[str, ResolvedNames] = {}
-    for path, text in sorted(texts.items(), key=lambda file: not _PACKAGE.search(file[0])):
-        is_meant = any(giver in text for giver in givers) or _ALL_ON.search(text) is not None
-        is_meant = is_meant or (is_go and _is_beside(path, module))
-        grammar = grammar_of("", path) if is_meant and path.endswith(endings) else ""
-        if grammar:
-            files[path] = ResolvedNames(SyntaxTree.parsed(text, grammar), types)
     sharing = {owner}
     if owner and is_go:
         # Files of the package are in ``declaring``.
         others = (text for path, text in texts.items() if not _is_beside(path, module))
         sharing = GoTypes("\n".join([declaring, *others])).sharing(owner, name)
+    files: dict[str, ResolvedNames] = {}
+    words: dict[str, frozenset[str]] = {}
     by_path: dict[str, dict[int, Reference]] = {}
-    modules = [module]
-    for use in modules:
-        for path, names in files.items():
+    names_of = {module: types}
+    """The names of the module, and of files that hand on what is theirs or have it in their own."""
+    for use in (modules := [module]):
+        giver_names = [owner, *_GIVEN.findall(declaring)] if owner else [name]
+        handed = texts[use] if owner and use != module else ""
+        giver_names += _GIVEN.findall(handed)
+        for path, text in sorted(texts.items(), key=lambda file: not _PACKAGE.search(file[0])):
+            if path not in words:
+                words[path] = frozenset(re.findall(r"\w+", text))
+            is_meant = not words[path].isdisjoint(giver_names) or _ALL_ON.search(text) is not None
+            if not is_meant and not (is_go and _is_beside(path, module)):
+                continue
+            if path not in files:
+                files[path] = ResolvedNames(SyntaxTree.parsed(text, grammar_of("", path)), types)
+            names = files[path]
             uses = [] if owner else list(_places(names, path, use, name))
-            if types is not None and _uses_any(names, path, use, givers):
-                members = Members(names)
-                for each in (*sharing, *heirs.findall(declaring), *heirs.findall(names.tree.text)):
+            is_user = types is not None and _uses_any(names, path, use, giver_names, words[path])
+            if is_user and _has_another(names, path, modules, owner):
+                continue
+            if is_user:
+                members = Members(ResolvedNames(names.tree, names_of[use]))
+                for each in (*sharing, *heirs.findall(f"{declaring}\n{handed}\n{text}")):
                     uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
-            if path not in modules and len(modules) < MOST_MODULES:
-                modules += [path] if _hands_on(names, path, use, owner or name) else []
+            # Types of Go, Java and C# are told by their names alone.
+            hands_on = is_user and names.tree.grammar not in ("go", "java", "csharp")
+            hands_on = hands_on or _hands_on(names, path, use, owner or name)
+            if hands_on and path not in modules and len(modules) < MOST_MODULES:
+                modules.append(path)
+                names_of[path] = ResolvedNames(names.tree, names_of[use])
     for path in filter(by_path.get, texts):
         uses = sorted(by_path[path].values(), key=lambda each: each.start)
         yield ImportingFile(path, files[path], tuple(uses))
+
+
+def _has_another(names: ResolvedNames, path: str, modules: list[str], owner: str) -> bool:
+    """Return whether a file has something else that is called as a class of some modules."""
+    imported = [use for use, _ in names.declared(owner) if use.is_foreign]
+    return bool(imported) and not any(
+        next(_places(names, path, module, owner), None) for module in modules
+    )
 
 
 def _hands_on(names: ResolvedNames, path: str, module: str, name: str) -> bool:
@@ -172,7 +201,9 @@ def readable_texts(
             yield path, content.text
 
 
-def _uses_any(names: ResolvedNames, path: str, module: str, givers: list[str]) -> bool:
+def _uses_any(
+    names: ResolvedNames, path: str, module: str, givers: list[str], words: frozenset[str]
+) -> bool:
     """Return whether a file uses one of some names of a module, the first of which is a class."""
     tree = names.tree
     if tree.grammar == "csharp":
@@ -181,7 +212,11 @@ def _uses_any(names: ResolvedNames, path: str, module: str, givers: list[str]) -
         return True
     if tree.grammar == "java":
         return f".{givers[0]};" in tree.text
-    words = set(re.findall(r"\w+", tree.text))
+    folder = posixpath.dirname(path)
+    if path.endswith(_SCRIPTS) and any(
+        module in script_paths(use, folder) for use in _DEFAULT.findall(tree.text)
+    ):
+        return True
     return any(
         next(_places(names, path, module, name), None) is not None
         for name in dict.fromkeys(givers)
@@ -295,6 +330,10 @@ def _python_places(names: ResolvedNames, path: str, module: str, name: str) -> I
         is_bound = use.scope is not None and use.scope in bound and use.use is not Use.IMPORT
         if is_bound or _is_attribute_of(names, use, folder, module):
             yield _reference(use)
+    for each in names.uses(name) if bound else ():
+        # ``__all__``, and types in strings.
+        if each.scope in bound and each.start not in names.python.of(name):
+            yield each
 
 
 def _reference(use: Occurrence) -> Reference:

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 FEWEST = 2
 """Members that a table lists before it is one of all of them."""
 _TABLE = re.compile(
-    r"^(?:dictionary|object|literal_value|switch_body|block|expression_switch_statement)$"
+    r"^(?:dictionary|object|array|list|literal_value|switch_body|block|expression_switch_statement)$"
 )
-_KEY = re.compile(r"(?:case\s+)?[\[\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>)")
+_KEY = re.compile(r"(?:case\s+)?[\[(\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>|,|\Z)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,18 +107,22 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Return both with a hole instead of each operand with holes, and of the arguments of types,
-    that the change leaves alone."""
+    """Return both with a hole instead of each operand with holes, of arguments, and of what comes
+    twice, that the change leaves alone."""
+    constant = _kept(pattern) & {term.text for term in _parts(template)}
     common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
     numbers: dict[tuple[object, ...], int] = {}
 
     def loose(term: Term) -> Term:
         children: list[Term | Hole] = []
         for child in term.parts:
-            if isinstance(child, Term) and (key := _key(child)) in common and (
-                child.kind.startswith("type_")
-                or (_OPERAND.search(child.kind) and next(child.holes(), None) is not None)
+            is_closed = isinstance(child, Term) and next(child.holes(), None) is None
+            if isinstance(child, Term) and (
+                (is_closed and child.text in constant)
+                or (_key(child) in common and (child.kind.startswith("type_") or (
+                    _OPERAND.search(child.kind) and not is_closed)))
             ):  # fmt: skip
+                key = (child.text,) if is_closed else _key(child)
                 number = 1_000 + numbers.setdefault(key, len(numbers))
                 children.append(Hole(number, child.start, child.end))
             else:
@@ -128,22 +132,40 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     return loose(pattern), loose(template)
 
 
+def _kept(pattern: Term) -> set[str]:
+    """Return the texts without holes that a pattern has twice, and those of arguments."""
+    terms = [term for term in _parts(pattern) if term.is_named and next(term.holes(), None) is None]
+    texts = [term.text for term in terms if re.search("identifier|member|attribute", term.kind)]
+    arguments = {term.text for term in terms if term.kind == "type"}
+    for term in _parts(pattern):
+        # Another argument differs between the examples.
+        if re.match("argument", term.kind) and any(isinstance(each, Hole) for each in term.parts):
+            named = re.compile("identifier|member|attribute|selector")
+            values = (each for each in term.parts if isinstance(each, Term) and each in terms)
+            arguments |= {each.text for each in values if named.search(each.kind)}
+    return arguments | {text for text in texts if texts.count(text) > 1}
+
+
+def _parts(term: Term) -> Iterator[Term]:
+    """Yield what a term consists of, on each level."""
+    for child in term.parts:
+        if isinstance(child, Term):
+            yield child
+            yield from _parts(child)
+
+
 def _key(term: Term) -> tuple[object, ...]:
     return term.kind, term.text, *(hole.number for hole in term.holes())
 
 
 def _operands(term: Term) -> Iterator[Term]:
-    for child in term.parts:
-        if isinstance(child, Term):
-            if _OPERAND.search(child.kind):
-                yield child
-            yield from _operands(child)
+    return (child for child in _parts(term) if _OPERAND.search(child.kind))
 
 
 def _says_enough(rule: Rule) -> bool:
     """Return whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
-    if (pattern.text, rule.template.text) in _SAME_OPERATORS:
+    if (pattern.text, rule.template.text) in _SAME_OPERATORS or _has_twice(rule):
         return True
     if not pattern.parts:
         return rule.by_role and is_literal_kind(pattern.kind) == is_literal_kind(rule.template.kind)
@@ -165,6 +187,15 @@ def _says_enough(rule: Rule) -> bool:
         and not _PLAIN_VALUE.fullmatch(rewrite.text)
         for rewrite in pattern.leaves()
     )
+
+
+def _has_twice(rule: Rule) -> bool:
+    """Return whether an operation has the same more often before than after: ``a && a.b``."""
+    before, after = (
+        [hole.number for hole in term.holes()] for term in (rule.pattern, rule.template)
+    )
+    is_operation = re.search("binary|boolean", rule.pattern.kind) is not None
+    return is_operation and any(before.count(hole) > after.count(hole) for hole in set(after))
 
 
 def _has_open_call(term: Term) -> bool:
@@ -206,7 +237,7 @@ def _is_sense_changed(rule: Rule) -> bool:
     """Return whether an operator or keyword alone became another one: where that is no other way to
     write the same, it is a decision for one place."""
     pattern, template = rule.pattern, rule.template
-    if (pattern.text, template.text) in _SAME_OPERATORS:
+    if (pattern.text, template.text) in _SAME_OPERATORS or _has_twice(rule):
         return False
     if not pattern.parts:
         return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))

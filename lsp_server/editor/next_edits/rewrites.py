@@ -46,6 +46,8 @@ class RewrittenNode:
     """Kind and start of the node around it."""
     is_target: bool
     """Whether it is assigned to."""
+    is_whole: bool
+    """Whether nothing else of its statement changed."""
 
 
 Rewrite = tuple[RewrittenNode, ...]
@@ -76,7 +78,7 @@ def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Re
         sizes = range(len(group), 0, -1) if len(group) <= MOST_CHANGES else (len(group), 1)
         runs = (group[first : first + n] for n in sizes for first in range(len(group) - n + 1))
         for some in runs:
-            levels = tuple(_levels(before, now, hunks, some))
+            levels = tuple(_levels(before, now, hunks, some, is_whole=len(some) == len(group)))
             result += [levels] if levels else []
     return result
 
@@ -106,8 +108,21 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
         while c == d and before.text[a : a + 1].isspace() and now.text[c : c + 1] == before.text[a]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
-        hunks.append(_Hunk(a, b, c, d))
+        back = _blanks_to_node(before, a, b) if c == d else 0
+        hunks.append(_Hunk(a - back, b - back, c - back, d - back))
     return hunks
+
+
+def _blanks_to_node(tree: SyntaxTree, start: int, end: int) -> int:
+    """Return by how many blanks a stretch that goes has to begin earlier to lie in the smallest
+    node: either the blank before it goes or the one at its end."""
+    text, sizes = tree.text, list[int]()
+    while True:
+        node = tree.node(start, end)
+        sizes.append(node.end_byte - node.start_byte if node is not None else len(text))
+        start, end = start - 1, end - 1
+        if start < 0 or not text[start].isspace() or text[start] != text[end]:
+            return sizes.index(min(sizes))
 
 
 def _statement(before: SyntaxTree, hunk: _Hunk) -> tuple[int, int]:
@@ -124,7 +139,12 @@ def _is_statement(node: Node) -> bool:
 
 
 def _levels(
-    before: SyntaxTree, now: SyntaxTree, hunks: list[_Hunk], group: list[_Hunk]
+    before: SyntaxTree,
+    now: SyntaxTree,
+    hunks: list[_Hunk],
+    group: list[_Hunk],
+    *,
+    is_whole: bool,
 ) -> Iterator[RewrittenNode]:
     node = before.node(group[0].start, group[-1].end)
     if (
@@ -160,6 +180,7 @@ def _levels(
                 *(term_of(before, node), new, role_of(before, node)),
                 (parent.type, before.start(parent)),
                 is_target(node),
+                is_whole,
             )
         if _is_statement(node):
             return

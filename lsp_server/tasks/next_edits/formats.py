@@ -1,4 +1,4 @@
-"""Prompt formats of models for next edits, as one table.
+"""Prompt formats of models for next edits, as the table ``formats.json`` has them.
 
 Each of these models rewrites a window of the file. A prompt holds the edits made of late, the
 window as it is, and what is around it; the answer is the window as it becomes.
@@ -9,10 +9,12 @@ B), ``crates/zeta_prompt`` of Zed (Zeta 1, 2 and 2.1).
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from lsp_server.shared.next_edit_formats import NEXT_EDIT_FORMATS
 
@@ -91,137 +93,19 @@ class NextEditFormat:
         return tuple(dict.fromkeys(mark.strip("\n") for mark in own if mark.strip("\n")))
 
 
-SWEEP_A = NextEditFormat(
-    name="sweep-a",
-    title="Sweep next-edit, as on its model card",
-    models=r"sweep-?next-?edit|next-?edit.*sweep",
-    tokens=("<|file_sep|>",),
-    prompt=(
-        "{edits}"
-        "<|file_sep|>original/{path}\n{original}"
-        "<|file_sep|>current/{path}\n{window}"
-        "<|file_sep|>updated/{path}\n"
-    ),
-    edit="<|file_sep|>{path}.diff\noriginal:\n{old}updated:\n{new}",
-    stops=("<|file_sep|>", "<|endoftext|>", "</s>"),
-)
+def _read(name: str) -> NextEditFormat:
+    """Return a format of the table; one ``like`` another differs in what is said."""
+    fields: dict[str, Any] = {field: "".join(value) if field in ("prompt", "edit") else
+              tuple(value) if isinstance(value, list) else value
+              for field, value in _TABLE[name].items() if field != "like"}  # fmt: skip
+    like = _TABLE[name].get("like")
+    return replace(_read(like), name=name, **fields) if like else NextEditFormat(name, **fields)
 
-REDRAFT = replace(
-    SWEEP_A,
-    name="redraft",
-    title="Sweep A with <file_sep>, as our adapters teach it",
-    models="",
-    tokens=("<file_sep>",),
-    prompt=SWEEP_A.prompt.replace("<|file_sep|>", "<file_sep>"),
-    edit=SWEEP_A.edit.replace("<|file_sep|>", "<file_sep>"),
-    stops=("<file_sep>", "<|endoftext|>"),
-    is_shown=False,
-    original_of_unfinished=True,
-)
 
-REDRAFT_PIPED = replace(
-    SWEEP_A,
-    name="redraft-piped",
-    title="the same with <|file_sep|>",
-    models="",
-    is_shown=False,
-    original_of_unfinished=True,
+_TABLE: dict[str, dict[str, Any]] = json.loads(
+    Path(__file__).with_suffix(".json").read_text("utf-8")
 )
-
-SWEEP_B = replace(
-    SWEEP_A,
-    name="sweep-b",
-    title="Sweep next-edit, as its own server asks",
-    models="",
-    prompt=(
-        "<|file_sep|>{path}\n{file}"
-        "{edits}"
-        "<|file_sep|>original/{path}:{start}:{end}\n{original}"
-        "<|file_sep|>current/{path}:{start}:{end}\n{window}"
-        "<|file_sep|>updated/{path}:{start}:{end}\n{prefill}"
-    ),
-    edit="<|file_sep|>{path}:{start}:{end}\noriginal:\n{old}updated:\n{new}",
-    most_edits=6,
-    lines_above=2,
-    lines_below=5,
-    file_lines=300,
-    cursor="<|cursor|>",
-    stops=("<|endoftext|>", "<|file_sep|>"),
-    writes_ahead=True,
-)
-
-ZETA_1 = NextEditFormat(
-    name="zeta-1",
-    title="Zeta (Zed)",
-    models=r"(?<![a-z])zeta(?![a-z]|[-_. ]?v?[23])",
-    tokens=(),
-    prompt=(
-        "### Instruction:\n"
-        "You are a code completion assistant and your task is to analyze user edits and then "
-        "rewrite an excerpt that the user provides, suggesting the appropriate edits within the "
-        "excerpt, taking into account the cursor location.\n\n"
-        "### User Edits:\n\n{edits}\n"
-        "### User Excerpt:\n\n```{path}\n{before}"
-        "<|editable_region_start|>\n{window}<|editable_region_end|>\n{after}```\n\n"
-        "### Response:\n"
-    ),
-    edit="User edited {path}:\n```diff\n{hunk}```\n",
-    between_edits="\n",
-    most_edits=6,
-    edit_context=3,
-    window_tokens=350,
-    context_tokens=150,
-    cursor="<|user_cursor_is_here|>",
-    answer="tagged",
-    opens="<|editable_region_start|>",
-    closes="<|editable_region_end|>",
-    file_start="<|start_of_file|>\n",
-    stops=("<|editable_region_end|>",),
-)
-
-ZETA_2 = replace(
-    ZETA_1,
-    name="zeta-2",
-    title="Zeta 2 (Zed)",
-    models=r"(?<![a-z])zeta[-_. ]?v?2(?![._]?\d)",
-    tokens=("<[fim-suffix]>", "<[fim-prefix]>", "<[fim-middle]>"),
-    prompt=(
-        "<[fim-suffix]>{after}"
-        "<[fim-prefix]><filename>edit_history\n{edits}\n"
-        "<filename>{path}\n{before}<<<<<<< CURRENT\n{window}=======\n<[fim-middle]>"
-    ),
-    edit="--- a/{path}\n+++ b/{path}\n{hunk}",
-    between_edits="",
-    suggested="// User accepted prediction:\n",
-    cursor="<|user_cursor|>",
-    answer="conflict",
-    opens="",
-    closes=">>>>>>> UPDATED",
-    nothing="NO_EDITS",
-    file_start="",
-    stops=(">>>>>>> UPDATED", "<[end▁of▁sentence]>"),
-)
-
-ZETA_2_1 = replace(
-    ZETA_2,
-    name="zeta-2.1",
-    title="Zeta 2.1 (Zed)",
-    models=r"(?<![a-z])zeta[-_. ]?v?2[._]1",
-    prompt=(
-        "<[fim-suffix]>{after}"
-        "<[fim-prefix]><filename>edit_history\n{edits}\n"
-        "<filename>{path}\n{before}{window}\n<[fim-middle]>"
-    ),
-    answer="markers",
-    closes="",
-    nothing="",
-    marker="<|marker_{number}|>",
-    stops=("<[end▁of▁sentence]>",),
-)
-
-FORMATS = {
-    each.name: each for each in (REDRAFT, REDRAFT_PIPED, SWEEP_A, SWEEP_B, ZETA_1, ZETA_2, ZETA_2_1)
-}  # fmt: skip
+FORMATS = {name: _read(name) for name in _TABLE}
 assert tuple(FORMATS) == NEXT_EDIT_FORMATS, "the setting names every format"
 
 
@@ -234,7 +118,8 @@ def format_for(
     vocabulary has a token of this name; ``is_ours``: it has an adapter of ours.
     """
     if is_ours:
-        return next((own for own in (REDRAFT, REDRAFT_PIPED) if fits(own, has_token)), None)
+        ours = (FORMATS["redraft"], FORMATS["redraft-piped"])
+        return next((own for own in ours if fits(own, has_token)), None)
     for candidate in FORMATS.values():
         if (
             candidate.models

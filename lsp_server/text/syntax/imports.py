@@ -101,7 +101,7 @@ def python_paths(module: str, folder: str) -> Iterator[str]:
         bases += [root for root in _SOURCE_ROOTS if root not in bases]
     for base in bases:
         for ending in (".py", "/__init__.py", ".pyi"):
-            yield _join(base, inside + ending)
+            yield _join(base, (inside + ending).lstrip("/"))
 
 
 def _script(text: str, folder: str) -> Iterator[Import]:

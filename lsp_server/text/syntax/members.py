@@ -13,19 +13,20 @@ from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
 from lsp_server.text.syntax.nodes import (
     child_of,
     enclosing,
-    enclosing_with,
     inner,
     kind_of,
     outside,
 )
+from lsp_server.text.syntax.python_references import called_with
 from lsp_server.text.syntax.resolved_names import (
+    HOOKS,
     ResolvedNames,
+    bases_of,
     class_around,
     class_named,
     element_of,
     is_property,
     receiver_of,
-    without_arguments,
 )
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 READ = {"python", "javascript", "typescript", "tsx", "go", "java", "csharp", "rust"}
 """Grammars whose expressions are understood."""
-_BASES = re.compile(r"super|extends|implements|heritage|base_list|argument_list")
 _SCRIPTS = {"javascript", "typescript", "tsx"}
 _OUTSIDE = {"go", "rust", "c", "cpp"}
 """Languages whose methods are outside of the class."""
@@ -244,7 +244,7 @@ class Members:
             text = tree.text_of(child_of(literal, "name", "type"))
             return class_around(tree, literal) if text == "Self" else class_named(text)
         if kind in ("literal_value", "object", "object_pattern"):
-            if class_name := class_named(self._expected(literal)):
+            if class_name := class_named(self._expected(literal)) or self._names.class_of(literal):
                 return class_name
             return None if self._may_be(literal, owner) else ""
         if kind == "initializer_expression":
@@ -255,8 +255,8 @@ class Members:
 
     def _called(self, key: Node) -> str:
         """Return the name of what is called with an argument by its name."""
-        called = child_of(enclosing_with(key, "arguments"), "function")
-        return self._tree.text_of(called).split(".")[-1]
+        name = self._tree.text_of(called_with(key)).split(".")[-1]
+        return class_around(self._tree, key) if name == "cls" else name
 
     def _may_be(self, literal: Node, owner: str) -> bool:
         """Return whether a literal without a type may be one of a class: it has no other keys."""
@@ -299,7 +299,12 @@ class Members:
         if outer.type == "assignment_expression":
             return self._names.type_of(child_of(outer, "left"))
         if outer.type == "arguments" and outer.parent is not None:
-            called = tree.text_of(child_of(outer.parent, "function", "constructor")).split(".")[-1]
+            function = child_of(outer.parent, "function", "constructor")
+            called = tree.text_of(function).split(".")[-1]
+            if (setter := self._names.type_of(function)).startswith("Setter<"):
+                return element_of(setter)
+            if called in HOOKS:
+                return tree.text_of(child_of(outer.parent, "type_arguments"))[1:-1]
             return self._names.parameter(called, outer.named_children.index(node))
         if outer.type in ("return_statement", "arrow_function"):
             return tree.text_of(child_of(enclosing(outer, _FUNCTION), "return_type"))
@@ -319,14 +324,7 @@ class Members:
 
     def _bases(self, name: str, *, only_known: bool = True) -> list[str]:
         """Return the classes that one is derived from: those of the file, or the others."""
-        node, bases = self._class_node(name), []
-        for child in node.children if node is not None else ():
-            text = self._tree.text_of(child)
-            if _BASES.search(child.type):
-                bases += re.findall(r"[^\W\d]\w*", without_arguments(text))
-            elif child.type == "intersection_type":
-                bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", text))
-        bases = [base for base in bases if base not in ("extends", "implements", "object")]
+        bases = bases_of(self._tree, self._class_node(name))
         return [base for base in bases if (self._class_node(base) is not None) == only_known]
 
     def _root(self, name: str, declaring: set[str]) -> str:

@@ -3,10 +3,12 @@ variable, a member, a key, or a variable and key that are written once for both.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.brackets import unpaired
@@ -103,23 +105,17 @@ class Reference:
 
 _VARIABLE, _MEMBER, _KEY = NameUse.VARIABLE, NameUse.MEMBER, NameUse.KEY
 
-_KEYS = {
-    "field_identifier", "hash_key_symbol", "label", "label_name", "private_property_identifier",
-    "property_identifier", "simple_symbol", "statement_identifier", "statement_label",
-    "value_argument_label",
-}  # fmt: skip
-"""Kinds of names that are no variables."""
-_LABELS = {
-    "break_expression", "break_statement", "continue_statement", "field_designator",
-    "goto_statement", "jump_expression", "label", "label_statement", "named_label_statement",
-    "value_argument_label",
-}  # fmt: skip
-_KEYED = {
-    "argument", "attribute_argument", "element_value_pair", "field", "field_initializer",
-    "initializer_pair", "keyed_element", "literal_element", "named_argument", "value_argument",
-    "attribute",
-}  # fmt: skip
-"""What has a key before ``=`` or ``:``."""
+_TABLE: dict[str, list[str]] = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+"""Kinds of nodes: those of names that are no variables, of labels, of what has a key before ``=``
+or ``:`` and of what declares its first name; and patterns of kinds."""
+_KEYS, _LABELS, _KEYED, _NAMED_FIRST = (
+    set(_TABLE[kinds]) for kinds in ("keys", "labels", "keyed", "named_first")
+)
+_DECLARED, _PARAMETERS, _PATTERN = (
+    re.compile("|".join(_TABLE[kinds])) for kinds in ("declared", "parameters", "pattern")
+)
+_NAMING = _TABLE["naming"]
+"""Fields that hold what is declared."""
 _DOTS = {".", "?.", "->", "::", "&.", "?->", "!!."}
 _ARROWS = {"java", "kotlin", "swift"}
 """Grammars in which ``->`` comes before what a lambda gives."""
@@ -127,32 +123,6 @@ _MAPS = {"map_type", "array_type", "slice_type", "implicit_length_array_type"}
 _JSX = {"jsx_opening_element", "jsx_closing_element", "jsx_self_closing_element"}
 _IMPORTS = re.compile(r"^(?:import|using|use)_|^namespace_use|^import$")
 _CONDITIONS = {"if_statement", "guard_statement", "while_statement"}
-
-_DECLARED = re.compile(
-    r"declarat|definition|parameter|function_item|let_|binding|var_spec|const_spec|_item$|_spec$"
-    r"|method_elem|variable|^short_var|catch_|for_|foreach|_signature$|^range_clause$|^preproc_(?:def|function)"
-    r"|^resource$|^enumerator$|^class$|^method$|^module$|_specifier$|enum_(?:variant|constant)"
-    r"|enum_assignment|^enum_body$|^type_switch|^property_element$|arrow_function|lambda_expression"
-    r"|^instanceof_expression$|^lambda_capture_initializer$|^match_arm$|^case_clause$|^from_clause$"
-)
-_NAMING = ("name", "pattern", "left", "declarator", "parameter", "variable", "alias", "item",
-           "bound_identifier", "parameters", "variables")  # fmt: skip
-_PARAMETERS = re.compile(
-    r"^(?:formal_|function_|lambda_|closure_|method_|block_|type_|inferred_|catch_)?parameters$"
-    r"|^parameter$|^lambda_parameter$|^lambda_function_type_parameters$|^preproc_params$"
-)
-_PATTERN = re.compile(
-    r"^pattern$|_pattern$|^expression_list$|^(?:init_|array_|pointer_|reference_|function_"
-    r"|structured_binding_)declarator$|^variable_declaration$|^multi_variable_|^variable_name$"
-)
-_NAMED_FIRST = {
-    "catch_block", "class_declaration", "class_parameter", "enum_entry", "enumerator",
-    "formal_parameter", "function_declaration", "import_clause", "namespace_import",
-    "object_declaration", "type_alias", "type_parameter", "type_parameter_declaration",
-    "variable_declaration",
-}  # fmt: skip
-"""Whose first name is declared, in grammars that do not say so by a field."""
-
 
 _MARKS = {"tag_name", "attribute_name", "directive_value"}
 _EXPRESSIONS = {"raw_text_expr", "attribute_js_expr", "permissible_text"}

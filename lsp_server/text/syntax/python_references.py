@@ -133,8 +133,9 @@ class _PythonMembers:
     def called_with(self, argument: Occurrence) -> Scope | None:
         """Return the function of this file whose argument a call names; for the fields of a data
         class that class."""
-        called = child_of(enclosing(argument.node, "^call$"), "function")
+        called = called_with(argument.node)
         called = child_of(called, "attribute") if kind_of(called) == "attribute" else called
+        called = inner(called)[-1] if kind_of(called) == "dotted_name" else called
         if called is None or called.type != "identifier":
             return None
         word = self.tree.text_of(called)
@@ -143,6 +144,10 @@ class _PythonMembers:
             return None
         if self._functions is None:
             self._functions = self._functions_by_name()
+        if word == "cls":
+            own = enclosing(called, "^class_definition$")
+            functions = self._functions.get(self._name(own), ())
+            return next((scope for scope, node in functions if node == own), None)
         functions = self._functions.get(word, ())
         return next((scope for scope, node in functions if self._refers_to(use, node)), None)
 
@@ -188,6 +193,12 @@ class _PythonMembers:
         if defined.scopes[0].is_class:
             return use.use is Use.ATTRIBUTE and self.class_of(use) == defined.scopes[0]
         return use.use is not Use.ATTRIBUTE and use.scope == defined.scope
+
+
+def called_with(key: Node) -> Node | None:
+    """Return what is called with an argument by its name, or matched with a pattern by it."""
+    around_key = enclosing(key, "^(?:call|class_pattern)$")
+    return child_of(around_key, "function") or next(iter(inner(around_key)), None)
 
 
 def _receiver(use: Occurrence) -> Node | None:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING
 
+from lsp_server.text.syntax.checked_types import checked_type
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
@@ -25,6 +26,7 @@ _CLASS = re.compile(
     r"(?:class|struct|interface|trait|enum|record|impl)_(?:definition|declaration|item|specifier)"
     r"|^type_spec$|^type_alias_declaration$|^impl_item$|^class$"
 )
+_BASES = re.compile(r"super|extends|implements|heritage|base_list|argument_list")
 _BEFORE = re.compile(r"^(?::|&(?:'\w+)?|\*|mut\s|const\s|final\s|readonly\s|dyn\s|impl\s|->|\s)+")
 _OPTIONAL = re.compile(r"\s*\|\s*(?:None|null|undefined)\b|\b(?:None|null|undefined)\s*\|\s*|[?!]$")
 _WRAPPED = re.compile(
@@ -46,6 +48,8 @@ _ELEMENT = re.compile(
     r"find|pop|get|at|(?:First|Last)(?:OrDefault)?|Single|first|last|next|max|min|shift|get(?:First"
     r"|Last)|remove|findLast"
 )
+HOOKS = {"useState": "({0}, Setter<{0}>)", "useMemo": "{0}", "useRef": "{{ current: {0} }}"}
+"""What functions of React give for a value, or for what a lambda returns."""
 _OBJECTS = ("object", "operand", "expression", "value")
 _LOOPS = re.compile(r"^(?:for_|foreach|enhanced_for|range_clause)")
 _UNKNOWN = ("var", "auto", "let", "")
@@ -78,6 +82,7 @@ def is_class(node: Node | None) -> bool:
 def class_named(text: str) -> str:
     """Return the name of the class that a type is, without what may be around it."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
+    text = re.split(r"(?<=[\w>])\s*&\s*(?=\w)", text)[0]
     wrapped = _WRAPPED.fullmatch(text)
     if wrapped:
         return class_named(_arguments(wrapped[1])[0])
@@ -99,6 +104,17 @@ def element_of(text: str, *, is_loop: bool = False) -> str:
     if len(arguments) > 1 and not _MAPS.search(generic[1]):
         return arguments[0] if arguments[1] == "..." else ""
     return arguments[0] if is_loop else arguments[-1]
+
+
+def bases_of(tree: SyntaxTree, node: Node | None) -> list[str]:
+    """Return the names that a class is derived from, or that the type of an alias consists of."""
+    bases = []
+    for child in node.children if node is not None else ():
+        if _BASES.search(child.type):
+            bases += re.findall(r"[^\W\d]\w*", without_arguments(tree.text_of(child)))
+        elif child.type == "intersection_type" or _WRAPPED.fullmatch(tree.text_of(child)):
+            bases += re.findall(r"\w+", re.sub(r"\{[^}]*\}", "", tree.text_of(child)))
+    return [base for base in bases if base not in ("extends", "implements", "object")]
 
 
 def without_arguments(text: str) -> str:
@@ -159,7 +175,13 @@ class ResolvedNames:
 
     def class_of(self, node: Node | None) -> str:
         """Return the name of an expression's class; empty where the text does not tell."""
-        return class_named(self.type_of(node))
+        name = class_named(self.type_of(node))
+        for _, declared in self.declared(name) if name.isidentifier() else ():
+            if "type_parameter" in kind_of(declared.parent):
+                # What it is at least.
+                limit = self.tree.text_of(child_of(declared.parent, "constraint", "type"))
+                return class_named(limit.removeprefix("extends")) or name
+        return name
 
     def type_of(self, node: Node | None, steps: int = 0) -> str:
         """Return the type of an expression, as it is written; empty where the text does not
@@ -189,11 +211,16 @@ class ResolvedNames:
             return self._of_field(self.type_of(_receiver(node), steps), name, steps)
         if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
                     "element_access_expression"):  # fmt: skip
-            return element_of(self.type_of(node.named_children[0], steps))
+            return self._element(self.type_of(node.named_children[0], steps))
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if kind == "list_comprehension":
             return f"list[{self.type_of(child_of(node, 'body'), steps)}]"
+        if kind in ("boolean_operator", "binary_expression"):
+            # One of both, where it is ``or`` or ``??``.
+            return self.type_of(child_of(node, "left"), steps) or self.type_of(
+                child_of(node, "right"), steps
+            )
         if kind == "object":
             # A copy with other fields.
             copied = (each for each in node.named_children if each.type == "spread_element")
@@ -218,6 +245,8 @@ class ResolvedNames:
             return self._of_module(name) if self.tree.grammar == "go" else ""
         if here.use is NameUse.MEMBER:
             return self.type_of_member(class_around(self.tree, node), name, steps)
+        if checked := checked_type(self.tree, node, name):
+            return checked
         types = {
             self._declared(declared, steps)
             for use, declared in self.declared(name)
@@ -229,10 +258,10 @@ class ResolvedNames:
         """Return the type of a variable of the module, or what a function of it returns."""
         declared = self.module.declared(name) if self.module is not None else ()
         for use, node in declared:
-            if use.scope is not None and use.scope.kind == "module":
+            if use.scope is not None and use.scope.kind == "module" and not use.is_foreign:
                 assert self.module is not None
                 return name if is_class(node.parent) else self.module._declared(node, 0)
-        return ""
+        return self.module._of_module(name) if self.module is not None else ""
 
     def class_node(self, name: str) -> Node | None:
         """Return the class of a name that the text declares."""
@@ -269,6 +298,9 @@ class ResolvedNames:
             is_own = is_member and class_around(self.tree, node) == owner
             if is_own and (type_name := self._declared(node, steps)):
                 return re.sub(r"^this$|\bSelf\b", owner, type_name)
+        for base in bases_of(self.tree, self.class_node(owner)) if steps <= MOST_STEPS else ():
+            if base != owner and (type_name := self.type_of_member(base, name, steps + 1)):
+                return type_name
         if self.module and (type_name := self.module.type_of_member(owner, name, steps)):
             return type_name
         # A struct of Go that is embedded has the name of its type.
@@ -297,7 +329,16 @@ class ResolvedNames:
             held = self.type_of(before or arguments[0], steps)
             if is_same:
                 return held
-            return element_of(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
+            return self._element(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
+        if name in HOOKS and arguments:
+            held = self.tree.text_of(child_of(node, "type_arguments"))[1:-1]
+            value = child_of(arguments[0], "body") or arguments[0]
+            held = held or self.type_of(value, steps)
+            return HOOKS[name].format(held) if held else ""
+        if name in ("all", "gather") and arguments:
+            waited = inner(arguments[0]) if arguments[0].type == "array" else arguments
+            types = {self.type_of(each, steps) for each in waited}
+            return f"list[{types.pop()}]" if len(types) == 1 else ""
         if before is not None:
             return self._of_method(before, name, arguments, steps)
         if name in ("new", "make") and arguments and self.tree.grammar == "go":
@@ -318,18 +359,20 @@ class ResolvedNames:
             body = self.type_of(child_of(arguments[0], "body"), steps)
             return body if name == "flatMap" or not body else f"list[{body}]"
         if name == "values":
-            return f"list[{element_of(self.type_of(before, steps))}]"
+            return f"list[{self._element(self.type_of(before, steps))}]"
         is_module = not self.class_of(before) and self.tree.text_of(before).isidentifier()
         return self._of_module(name) if is_module else ""
 
     def _declared(self, node: Node, steps: int) -> str:
         """Return the type that a declaration gives the name at a node."""
-        last, outer, position = node, node.parent, 0
+        last, outer, position, several = node, node.parent, 0, False
         for _ in range(6):
             if outer is None or is_class(outer):
                 return ""
             if outer.type == "tuple_struct_pattern":
                 return self._matched(outer, steps)
+            if outer.type == "as_pattern":
+                return self._entered(outer, steps)
             if outer.type == "object_pattern":
                 key = self.tree.text_of(child_of(last, "key") or last)
                 return self._of_field(self._declared(outer, steps), key, steps)
@@ -340,11 +383,12 @@ class ResolvedNames:
                 if annotation is not None and annotation != last and text not in _UNKNOWN:
                     is_many = outer.type == "variadic_parameter_declaration"
                     return f"[]{text}" if is_many else _BEFORE.sub("", text)
-            if re.search(r"pattern_list|^expression_list$|tuple_pattern", outer.type):
+            if re.search(r"pattern_list|^expression_list$|(?:tuple|array)_pattern", outer.type):
                 position = outer.named_children.index(last)
-                several = outer.named_child_count > 1
             else:
-                several = "list" in last.type and last.named_child_count > 1
+                several = last.type == "array_pattern" or (
+                    "list" in last.type and last.named_child_count > 1
+                )
             value = child_of(outer, "value", "right")
             if value is None and outer.type == "variable_declarator" and outer.child_count > 2:
                 value = outer.children[-1]
@@ -357,6 +401,17 @@ class ResolvedNames:
                 return ""
             last, outer = outer, outer.parent
         return ""
+
+    def _entered(self, pattern: Node, steps: int) -> str:
+        """Return the type of what ``with`` or ``except`` gives a name."""
+        if kind_of(pattern.parent) == "except_clause":
+            return self.tree.text_of(pattern.named_children[0])
+        held = self.type_of(pattern.named_children[0], steps)
+        owner = class_named(held)
+        methods = ("__enter__", "__aenter__") if owner else ()
+        entered = (self.type_of_member(owner, method, steps) for method in methods)
+        yielded = re.match(r"\w*(?:Iterator|Generator)\[(.*)\]", held)
+        return next(filter(None, entered), _arguments(yielded[1])[0] if yielded else held)
 
     def _matched(self, pattern: Node, steps: int) -> str:
         """Return the type of what a pattern of Rust takes out: ``Ok(name)``."""
@@ -394,21 +449,37 @@ class ResolvedNames:
         if type_name.startswith("("):
             arguments = _arguments(type_name[1:-1])
             return arguments[max(index, 0)] if index < len(arguments) else ""
+        if self.tree.grammar != "go":
+            return type_name if index < 0 else element_of(type_name)
         # What a map of Go holds comes with whether it holds it.
-        return type_name if index < 0 or (index == 0 and self.tree.grammar == "go") else ""
+        return type_name if index <= 0 else ""
 
     def _of_loop(self, value: Node, index: int, steps: int) -> str:
         function, arguments = child_of(value, "function"), child_of(value, "arguments")
         called = self.tree.text_of(function)
         if called == "enumerate" and arguments is not None and index == 1:
-            return element_of(self.type_of(arguments.named_children[0], steps), is_loop=True)
+            return self._element(self.type_of(arguments.named_children[0], steps), is_loop=True)
         if called.endswith(".items") and index >= 0:
-            return element_of(self.type_of(_receiver(function), steps), is_loop=index == 0)
+            return self._element(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
-            return element_of(self.type_of(value, steps)) if index == 1 else ""
+            return self._element(self.type_of(value, steps)) if index == 1 else ""
         held = self.type_of(value, steps) if index < 0 else ""
         iterated = self.type_of_member(class_named(held), "__iter__", steps) if held else ""
-        return element_of(iterated or held, is_loop=True)
+        return self._element(iterated or held, is_loop=True)
+
+    def _element(self, held: str, *, is_loop: bool = False) -> str:
+        """Return the type of what is in a container, whose type may have a name of its own."""
+        return element_of(self._named(class_named(held)) or held, is_loop=is_loop)
+
+    def _named(self, name: str) -> str:
+        """Return the type that a name is given to; empty where it is a class's."""
+        for _, node in self.declared(name) if name else ():
+            outer = node.parent
+            is_type = kind_of(outer) in ("type_spec", "type_alias", "type_alias_declaration")
+            value = child_of(outer, "type", "value") if is_type else child_of(outer, "right")
+            if value is not None and not re.search("struct|interface|object|call", value.type):
+                return self.tree.text_of(value)
+        return self.module._named(name) if self.module is not None else ""
 
     def _of_lambda(self, parameters: Node, steps: int) -> str:
         """Return the type of the parameter of a lambda that is called on the elements of a
@@ -417,7 +488,11 @@ class ResolvedNames:
         outer = outside(function)
         for _ in range(2):
             outer = outside(outer) if "argument" in kind_of(outer) else outer
-        before = _receiver(child_of(outer, "function"))
+        called = child_of(outer, "function")
+        if (setter := self.type_of(called, steps)).startswith("Setter<"):
+            return element_of(setter)
+        before = _receiver(called)
+        before = None if self.tree.text_of(before) == "Array" else before
         if before is None and kind_of(outer) == "method_invocation":
             before = _receiver(outer)
         if before is None:
@@ -425,7 +500,7 @@ class ResolvedNames:
             arguments = inner(child_of(outer, "arguments"))
             others = (each for each in arguments if each != function)
             before = next((each for each in others if each.type != "keyword_argument"), None)
-        return element_of(self.type_of(before, steps), is_loop=True)
+        return self._element(self.type_of(before, steps), is_loop=True)
 
 
 @lru_cache(maxsize=4)
