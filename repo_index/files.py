@@ -7,6 +7,7 @@ code by name or size; nested repositories.
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 from collections.abc import Iterator
@@ -19,34 +20,8 @@ from repo_index.ignore import IgnoreFile
 from repo_index.secret_paths import secret_path
 
 _NEVER = frozenset({".git", ".hg", ".svn", ".bzr", "_darcs", ".jj", "CVS"})
-_TOOL_FOLDERS = frozenset(
-    {
-        *("node_modules", "bower_components", "__pycache__", ".tox", ".nox", ".mypy_cache"),
-        *(
-            ".ruff_cache",
-            ".pytest_cache",
-            ".hypothesis",
-            ".cache",
-            ".eggs",
-            ".gradle",
-            ".terraform",
-        ),
-        *(".ipynb_checkpoints", "site-packages", ".next", ".nuxt", ".yarn", ".pnpm-store"),
-    }
-)
-_DATA_ENDINGS = frozenset(
-    {
-        *("png", "jpg", "jpeg", "gif", "bmp", "ico", "icns", "webp", "tif", "tiff", "psd", "svg"),
-        *("eps", "pdf", "ps", "djvu", "mp3", "mp4", "m4a", "wav", "flac", "ogg", "avi", "mkv"),
-        *("mov", "webm", "woff", "woff2", "ttf", "otf", "eot", "zip", "gz", "tgz", "bz2", "xz"),
-        *("zst", "7z", "rar", "tar", "jar", "war", "whl", "egg", "deb", "rpm", "dmg", "iso"),
-        *("msi", "exe", "dll", "so", "dylib", "a", "o", "obj", "lib", "pyc", "pyo", "pyd"),
-        *("class", "wasm", "bin", "dat", "db", "sqlite", "sqlite3", "npy", "npz", "pkl"),
-        *("pickle", "pt", "pth", "onnx", "h5", "hdf5", "safetensors", "gguf", "parquet", "arrow"),
-        *("feather", "csv", "tsv", "jsonl", "ndjson", "log", "map", "lock", "min.js", "min.css"),
-        *("bundle.js", "snap", "lcov", "pdb", "idx", "pack", "ckpt", "mo", "pot", "bak", "swp"),
-        *("orig", "rej", "patch", "diff"),
-    }
+_TOOL_FOLDERS, _DATA_ENDINGS = map(
+    frozenset, json.loads(Path(__file__).with_suffix(".json").read_text("utf-8")).values()
 )
 _DATA_NAMES = frozenset(
     {"package-lock.json", "yarn.lock", "pnpm-lock.yaml", "poetry.lock", "go.sum", ".ds_store"}

@@ -1,4 +1,4 @@
-"""Prompt formats of families of models: one table.
+"""Prompt formats of families of models, as the table ``families.json`` has them.
 
 Sources: Qwen2.5-Coder (arXiv 2409.12186, section 3.2), StarCoder 2 (arXiv 2402.19173, section 5.1),
 Seed-Coder (arXiv 2506.03524, section 3), the model cards of Mellum, Granite and Codestral.
@@ -6,8 +6,11 @@ Seed-Coder (arXiv 2506.03524, section 3), the model cards of Mellum, Granite and
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
+from typing import Any
 
 
 class Order(str, Enum):
@@ -69,100 +72,19 @@ class PromptFamily:
         return tuple(name for name in (self.prefix, self.suffix, self.middle) if name)
 
 
-_PIPED = ("<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>")
-_PLAIN = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+def _read(
+    name: str, hole: list[Any], order: str, files: dict[str, Any] | None = None, **tokens: Any
+) -> PromptFamily:
+    """Return a family as the table has it."""
+    if files is not None:
+        files["position"] = FilePosition(files.get("position", "before"))
+    several: dict[str, Any] = {key: tuple(value) for key, value in tokens.items()}
+    format_ = FileFormat(**files) if files is not None else None
+    return PromptFamily(name, hole[0], hole[1], hole[2], Order(order), format_, **several)
 
-FAMILIES = (
-    PromptFamily(
-        "Redraft",
-        *_PIPED,
-        Order.SUFFIX_FIRST,
-        FileFormat("<|file_sep|>", repository="<|repo_name|>", behind_name="\n"),
-        ends=("<|endoftext|>", "<|repo_name|>", "<|file_sep|>"),
-        needs=("<|edit_instruction|>",),
-    ),
-    PromptFamily(
-        "Qwen2.5-Coder",
-        *_PIPED,
-        Order.PREFIX_FIRST,
-        FileFormat("<|file_sep|>", repository="<|repo_name|>", behind_name="\n"),
-        ends=("<|endoftext|>", "<|fim_pad|>", "<|repo_name|>", "<|file_sep|>", "<|im_end|>"),
-        needs=("<|file_sep|>",),
-    ),
-    PromptFamily(
-        "CodeGemma",
-        *_PIPED,
-        Order.PREFIX_FIRST,
-        FileFormat("<|file_separator|>"),
-        ends=("<|file_separator|>", "<eos>"),
-        needs=("<|file_separator|>",),
-    ),
-    # Granite 4 has a token for file names and was not shown several files.
-    PromptFamily("Granite", *_PIPED, Order.PREFIX_FIRST, ends=("<|end_of_text|>", "<|fim_pad|>")),
-    PromptFamily(
-        "StarCoder2",
-        *_PLAIN,
-        Order.PREFIX_FIRST,
-        FileFormat("<file_sep>", FilePosition.PATH_INSIDE, repository="<repo_name>"),
-        ends=("<|endoftext|>", "<fim_pad>", "<file_sep>", "<repo_name>"),
-        needs=("<file_sep>",),
-    ),
-    PromptFamily(
-        "StarCoder",
-        *_PLAIN,
-        Order.PREFIX_FIRST,
-        FileFormat("<filename>", repository="<reponame>"),
-        ends=("<|endoftext|>", "<fim_pad>", "<filename>", "<reponame>"),
-        needs=("<filename>", "<gh_stars>"),
-    ),
-    PromptFamily(
-        "Mellum",
-        *_PLAIN,
-        Order.SUFFIX_PREFIX_MIDDLE,
-        FileFormat("<filename>"),
-        ends=("<|endoftext|>", "<fim_pad>", "<filename>", "<reponame>"),
-        needs=("<filename>",),
-        lacks=("<gh_stars>",),
-    ),
-    PromptFamily("Stable Code", *_PLAIN, Order.PREFIX_FIRST, ends=("<|endoftext|>", "<fim_pad>")),
-    PromptFamily(
-        "SantaCoder",
-        *("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),
-        Order.PREFIX_FIRST,
-        ends=("<|endoftext|>", "<fim-pad>"),
-    ),
-    PromptFamily(
-        "DeepSeek-Coder",
-        *("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),
-        Order.PREFIX_FIRST,
-        ends=("<｜end▁of▁sentence｜>", "<|EOT|>"),
-    ),
-    PromptFamily(
-        "CodeLlama",
-        *("\u2581<PRE>", "\u2581<SUF>", "\u2581<MID>"),
-        Order.PREFIX_FIRST,
-        ends=("\u2581<EOT>", "</s>"),
-    ),
-    PromptFamily("CodeLlama", "<PRE>", "<SUF>", "<MID>", Order.PREFIX_FIRST, ends=("<EOT>",)),
-    PromptFamily(
-        "Seed-Coder",
-        *("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>"),
-        Order.SUFFIX_PREFIX_MIDDLE,
-        FileFormat("<filename>", FilePosition.INSIDE, between="\n"),
-        ends=("<[end▁of▁sentence]>",),
-    ),
-    PromptFamily(
-        "GLM-4",
-        *("<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>"),
-        Order.PREFIX_FIRST,
-        ends=("<|endoftext|>",),
-    ),
-    PromptFamily(
-        "Codestral",
-        *("[PREFIX]", "[SUFFIX]", None),
-        Order.SUFFIX_PREFIX_MIDDLE,
-        FileFormat("+++++ ", FilePosition.INSIDE, between="\n"),
-        ends=("</s>",),
-    ),
+
+FAMILIES = tuple(
+    _read(**row) for row in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
 )
-"""Those with more names come before those whose names they share."""
+"""Those with more names come before those whose names they share. Granite 4 has a token for file
+names and was not shown several files."""

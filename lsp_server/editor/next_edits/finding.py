@@ -16,6 +16,7 @@ from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
     CONSTRUCTORS,
     calls_at,
+    calls_of_derived,
     calls_to_change,
     edits_of,
     edits_of_method,
@@ -26,7 +27,8 @@ from lsp_server.editor.next_edits.renames import Rename, is_given, refuse_many_u
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.name_uses import NameUse
-from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner
+from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner, outside
+from lsp_server.text.syntax.python_references import PARTIAL
 from lsp_server.text.syntax.resolved_names import class_around
 from lsp_server.text.text_edit import TextEdit
 
@@ -67,12 +69,17 @@ class Elsewhere:
         ):
             names, edits = file.names, list[TextEdit[int]]()
             if self.rename is not None:
-                uses_of = renamed_arguments if self.is_parameter else renamed_in
-                edits += uses_of(file, self.rename)
+                edits += (
+                    renamed_arguments(file, self.rename, self.name)
+                    if self.is_parameter
+                    else renamed_in(file, self.rename)
+                )
             if self.signature is not None and self.owner:
                 edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
-                calls = [(call, 0) for call in calls_at(names.tree, file.with_aliases())]
+                called = calls_at(names.tree, file.with_aliases())
+                called += calls_of_derived(names, self.signature.function)
+                calls = [(call, 0) for call in called]
                 edits += calls_to_change(self.signature, names, calls)
             edits += self.member.entries(names.tree) if self.member is not None else ()
             proposed += [(file.path, file.text, edit) for edit in edits]
@@ -140,10 +147,19 @@ def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
     return Elsewhere(function, owner, rename=named, is_parameter=True)
 
 
-def renamed_arguments(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
-    """Yield the arguments of calls in a file that are given by the name of a renamed parameter."""
+def renamed_arguments(
+    file: ImportingFile, rename: Rename, function: str
+) -> Iterator[TextEdit[int]]:
+    """Yield the arguments of calls of a function or class in a file that are given by the name of a
+    renamed parameter."""
     tree = file.names.tree
-    for call in calls_at(tree, file.with_aliases()):
+    uses = [*file.with_aliases()]
+    calls = calls_at(tree, uses)
+    calls += calls_of_derived(file.names, function)
+    # What is given to ``partial`` is called with the rest.
+    partial = (outside(use.node, 2) for use in uses)
+    calls += [call for call in partial if call and PARTIAL.match(tree.text_of(call))]
+    for call in calls:
         for argument in inner(child_of(call, "arguments")):
             name = child_of(argument, "name")
             if name is not None and tree.text_of(name) == rename.old:

@@ -97,17 +97,8 @@ def importing_files(
     ``opened``: the text of open documents by their paths in the folder; empty where it is not to be
     read. Reads the disk: not for the event loop.
     """
-    endings = _ENDINGS.get(grammar_of("", module), ())
-    declaring, is_go = opened.get(module, ""), endings == (".go",)
-    classes = [giver for giver in _GIVEN.findall(declaring) if giver[:1].isupper() and owner]
-    texts: dict[str, str] = {}
-    for path, text in readable_texts(folder, opened, endings) if endings else ():
-        if path != module and (
-            any(word in text for word in (name, *classes)) or _ALL_ON.search(text)
-        ):
-            texts[path] = text
-        if path != module and is_go and _is_beside(path, module):
-            declaring += f"\n{text}"
+    is_go = module.endswith(".go")
+    declaring, texts = _texts(folder, module, name, opened, is_member=bool(owner))
     types = ResolvedNames.of(declaring, "", module) if owner else None
     # What stands between brackets of a type is no base.
     heirs = re.compile(
@@ -120,6 +111,7 @@ def importing_files(
         # Files of the package are in ``declaring``.
         others = (text for path, text in texts.items() if not _is_beside(path, module))
         sharing = GoTypes("\n".join([declaring, *others])).sharing(owner, name)
+    rivals = _rivals(texts, module, owner) if is_go else set()
     files: dict[str, ResolvedNames] = {}
     words: dict[str, frozenset[str]] = {}
     by_path: dict[str, dict[int, Reference]] = {}
@@ -133,29 +125,65 @@ def importing_files(
             if path not in words:
                 words[path] = frozenset(re.findall(r"\w+", text))
             is_meant = not words[path].isdisjoint(giver_names) or _ALL_ON.search(text) is not None
-            if not is_meant and not (is_go and _is_beside(path, module)):
+            is_rival = use != module and posixpath.dirname(path) in rivals
+            is_beside = is_go and _is_beside(path, use)
+            if path == use or is_rival or not (is_meant or is_beside):
                 continue
             if path not in files:
-                files[path] = ResolvedNames(SyntaxTree.parsed(text, grammar_of("", path)), types)
+                tree = SyntaxTree.parsed(text, grammar_of("", path))
+                files[path] = ResolvedNames(tree, types, _stem(module))
             names = files[path]
             uses = [] if owner else list(_places(names, path, use, name))
             is_user = types is not None and _uses_any(names, path, use, giver_names, words[path])
             if is_user and _has_another(names, path, modules, owner):
                 continue
             if is_user:
-                members = Members(ResolvedNames(names.tree, names_of[use]))
+                members = Members(ResolvedNames(names.tree, names_of[use], _stem(use)))
                 for each in (*sharing, *heirs.findall(f"{declaring}\n{handed}\n{text}")):
                     uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
-            # Types of Go, Java and C# are told by their names alone.
-            hands_on = is_user and names.tree.grammar not in ("go", "java", "csharp")
+            # Types of Java and C# are told by their names alone.
+            hands_on = is_user and names.tree.grammar not in ("java", "csharp")
+            hands_on = hands_on and not (is_go and _is_beside(path, module))
             hands_on = hands_on or _hands_on(names, path, use, owner or name)
-            if hands_on and path not in modules and len(modules) < MOST_MODULES:
+            is_new = path not in modules and posixpath.dirname(path) not in rivals
+            if hands_on and is_new and len(modules) < MOST_MODULES:
                 modules.append(path)
-                names_of[path] = ResolvedNames(names.tree, names_of[use])
+                names_of[path] = ResolvedNames(names.tree, names_of[use], _stem(use))
     for path in filter(by_path.get, texts):
         uses = sorted(by_path[path].values(), key=lambda each: each.start)
         yield ImportingFile(path, files[path], tuple(uses))
+
+
+def _texts(
+    folder: Path, module: str, name: str, opened: Mapping[str, str], *, is_member: bool
+) -> tuple[str, dict[str, str]]:
+    """Return the text that gives a name to others, of Go that of its package, and the texts by
+    path in which it may be used, or where it is a member one of its file's classes."""
+    endings, declaring = _ENDINGS.get(grammar_of("", module), ()), opened.get(module, "")
+    words = [giver for giver in _GIVEN.findall(declaring) if is_member and giver[:1].isupper()]
+    texts: dict[str, str] = {}
+    for path, text in readable_texts(folder, opened, endings) if endings else ():
+        is_used = any(word in text for word in (name, *words)) or _ALL_ON.search(text)
+        if path != module and is_used:
+            texts[path] = text
+        if path != module and path.endswith(".go") and _is_beside(path, module):
+            declaring += f"\n{text}"
+    return declaring, texts
+
+
+def _rivals(texts: Mapping[str, str], module: str, owner: str) -> set[str]:
+    """Return the packages of Go that have a type of their own that is called as ``owner``."""
+    declared = re.compile(rf"^(?:type |\t){owner}\b[^\n]* (?:struct|interface)\b", re.MULTILINE)
+    folders = {posixpath.dirname(path) for path, text in texts.items() if declared.search(text)}
+    return folders - {posixpath.dirname(module)} if owner else set()
+
+
+def _stem(path: str) -> str:
+    """Return the last part of what a file is imported by."""
+    stem = posixpath.basename(path).split(".")[0]
+    is_folder = path.endswith(".go") or stem in ("__init__", "index", "mod", "lib")
+    return posixpath.basename(posixpath.dirname(path)) if is_folder else stem
 
 
 def _has_another(names: ResolvedNames, path: str, modules: list[str], owner: str) -> bool:

@@ -148,7 +148,7 @@ def edits_of(change: SignatureChange, names: ResolvedNames, function: Node) -> l
     called = []
     if tree.text_of(name) in CONSTRUCTORS or function.type == "constructor_declaration":
         called += calls_at(tree, _of_class(names, change.function))
-        called += _calls_of_derived(names, change.function)
+        called += calls_of_derived(names, change.function)
     elif change.owner:
         uses = Members(names).places(change.function, change.owner).meant
         first = next((use.node for use in uses if use.declares), None)
@@ -256,7 +256,7 @@ def _of_class(names: ResolvedNames, name: str) -> list[Reference]:
     ]
 
 
-def _calls_of_derived(names: ResolvedNames, name: str) -> Iterator[Node]:
+def calls_of_derived(names: ResolvedNames, name: str) -> Iterator[Node]:
     """Return the calls of a class's constructor by classes that are derived from it: ``super(…)``,
     and their own where they have no constructor and inherit that one."""
     tree = names.tree

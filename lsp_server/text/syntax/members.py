@@ -177,6 +177,9 @@ class Members:
         is_base = text == "base" and self._tree.grammar == "csharp"
         if is_base or text in ("Self", "super") or text.startswith("super("):
             return class_around(self._tree, before)
+        if re.fullmatch(rf"\(\*?(?:\w+\.)?{owner}\)", text):
+            # The method of a type, as Go writes it.
+            return owner
         is_named = text == owner and all(
             use.is_foreign for use in self._names.uses(text) if use.declares
         )
@@ -229,7 +232,10 @@ class Members:
             if use.scope is not None:
                 return self._called(node) if use.scope.is_class else ""
             call = outside(node, 3)
-            if not re.fullmatch(r"(?:\w+\.)?replace", tree.text_of(child_of(call, "function"))):
+            function = child_of(call, "function")
+            if tree.text_of(function).endswith("._replace"):
+                return self._names.class_of(child_of(function, "object")) or None
+            if not re.fullmatch(r"(?:\w+\.)?replace", tree.text_of(function)):
                 return ""
             first = inner(child_of(call, "arguments"))[:1]
             return (self._names.class_of(first[0]) or None) if first else ""
@@ -255,7 +261,7 @@ class Members:
 
     def _called(self, key: Node) -> str:
         """Return the name of what is called with an argument by its name."""
-        name = self._tree.text_of(called_with(key)).split(".")[-1]
+        name = self._tree.text_of(called_with(self._tree, key)).split(".")[-1]
         return class_around(self._tree, key) if name == "cls" else name
 
     def _may_be(self, literal: Node, owner: str) -> bool:
@@ -276,6 +282,10 @@ class Members:
             return ""
         if node.type == "object_pattern":
             value, annotation = child_of(outer, "value", "right"), child_of(outer, "type")
+            if outer.type == "pair_pattern" and outer.parent is not None:
+                owner = class_named(self._expected(outer.parent, steps + 1))
+                key = tree.text_of(child_of(outer, "key"))
+                return self._names.type_of_member(owner, key) if owner else ""
             if annotation is not None or value is None:
                 return tree.text_of(annotation)
             held = self._names.type_of(value)

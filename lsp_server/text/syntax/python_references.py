@@ -24,6 +24,9 @@ _NO_BLOCKS = re.compile("^(?:block|module|(?:augmented_)?assignment|for_in_claus
 _OF_ALL = re.compile(
     "^(?:list|tuple|expression_list|argument_list|binary_operator|parenthesized_expression)$"
 )
+PARTIAL = re.compile(r"(?:functools\.)?partial\(")
+"""A call that hands its arguments on to the first of them."""
+_WORD = re.compile(r"\w+")
 _CLASS = re.compile(r"\bclass\s+(\w+)")
 _NO_ANNOTATION = {"Literal", "Annotated"}
 
@@ -133,7 +136,7 @@ class _PythonMembers:
     def called_with(self, argument: Occurrence) -> Scope | None:
         """Return the function of this file whose argument a call names; for the fields of a data
         class that class."""
-        called = called_with(argument.node)
+        called = called_with(self.tree, argument.node)
         called = child_of(called, "attribute") if kind_of(called) == "attribute" else called
         called = inner(called)[-1] if kind_of(called) == "dotted_name" else called
         if called is None or called.type != "identifier":
@@ -144,10 +147,15 @@ class _PythonMembers:
             return None
         if self._functions is None:
             self._functions = self._functions_by_name()
+        own = enclosing(called, "^class_definition$")
         if word == "cls":
-            own = enclosing(called, "^class_definition$")
             functions = self._functions.get(self._name(own), ())
             return next((scope for scope, node in functions if node == own), None)
+        if word == "__init__":
+            # Of ``super()``: the class above.
+            bases = _WORD.findall(self.tree.text_of(child_of(own, "superclasses")))
+            above = [scope for base in bases for scope, _ in self._functions.get(base, ())]
+            return above[0] if len(above) == 1 else None
         functions = self._functions.get(word, ())
         return next((scope for scope, node in functions if self._refers_to(use, node)), None)
 
@@ -195,9 +203,11 @@ class _PythonMembers:
         return use.use is not Use.ATTRIBUTE and use.scope == defined.scope
 
 
-def called_with(key: Node) -> Node | None:
+def called_with(tree: SyntaxTree, key: Node) -> Node | None:
     """Return what is called with an argument by its name, or matched with a pattern by it."""
     around_key = enclosing(key, "^(?:call|class_pattern)$")
+    if PARTIAL.match(tree.text_of(around_key)):
+        return next(iter(inner(child_of(around_key, "arguments"))), None)
     return child_of(around_key, "function") or next(iter(inner(around_key)), None)
 
 

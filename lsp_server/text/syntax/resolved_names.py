@@ -137,9 +137,12 @@ def _arguments(text: str) -> list[str]:
 class ResolvedNames:
     """The names of one version of a text. What was asked of it is kept."""
 
-    def __init__(self, tree: SyntaxTree, module: ResolvedNames | None = None) -> None:
-        """module: the names of the file whose classes and functions this one uses."""
-        self.tree, self.module = tree, module
+    def __init__(
+        self, tree: SyntaxTree, module: ResolvedNames | None = None, module_name: str = ""
+    ) -> None:
+        """module: the names of the file whose classes and functions this one uses; module_name:
+        the last part of what it is imported by."""
+        self.tree, self.module, self._module_name = tree, module, module_name
         self.python = PythonNames(tree)
         self._uses: dict[str, dict[int, Reference]] = {}
         self._types: dict[int, str] = {}
@@ -211,21 +214,25 @@ class ResolvedNames:
             return self._of_field(self.type_of(_receiver(node), steps), name, steps)
         if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
                     "element_access_expression"):  # fmt: skip
-            return self._element(self.type_of(node.named_children[0], steps))
+            held = self.type_of(node.named_children[0], steps)
+            is_slice = kind_of(child_of(node, "subscript")) == "slice"
+            return held if is_slice else self._element(held)
+        if kind == "slice_expression":
+            return self.type_of(child_of(node, "operand"), steps)
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if kind == "list_comprehension":
             return f"list[{self.type_of(child_of(node, 'body'), steps)}]"
-        if kind in ("boolean_operator", "binary_expression"):
-            # One of both, where it is ``or`` or ``??``.
-            return self.type_of(child_of(node, "left"), steps) or self.type_of(
-                child_of(node, "right"), steps
-            )
+        operator = self.tree.text_of(child_of(node, "operator"))
+        if operator in ("or", "||", "??", "and", "&&"):
+            sides = ("left", "right") if operator in ("or", "||", "??") else ("right",)
+            operands = (self.type_of(child_of(node, side), steps) for side in sides)
+            return next(filter(None, operands), "")
         if kind == "object":
             # A copy with other fields.
             copied = (each for each in node.named_children if each.type == "spread_element")
-            held = {self.type_of(inner(each)[0], steps) for each in copied}
-            return held.pop() if len(held) == 1 else ""
+            copies = {self.type_of(inner(each)[0], steps) for each in copied}
+            return copies.pop() if len(copies) == 1 else ""
         if kind in ("list", "array"):
             first = next(iter(node.named_children), None)
             if kind_of(first) == "spread_element":
@@ -359,9 +366,22 @@ class ResolvedNames:
             body = self.type_of(child_of(arguments[0], "body"), steps)
             return body if name == "flatMap" or not body else f"list[{body}]"
         if name == "values":
-            return f"list[{self._element(self.type_of(before, steps))}]"
-        is_module = not self.class_of(before) and self.tree.text_of(before).isidentifier()
+            # ``map.values()``, ``Object.values(map)``
+            held = self.type_of(arguments[0] if arguments else before, steps)
+            return f"list[{self._element(held)}]"
+        is_module = not self.class_of(before) and self._is_module(self.tree.text_of(before))
         return self._of_module(name) if is_module else ""
+
+    def _is_module(self, name: str) -> bool:
+        """Return whether an import gives the module a name."""
+        if not name.isidentifier() or not self._module_name:
+            return False
+        module = re.escape(self._module_name)
+        alias = f"(?:{name}[ \t]+)" + ("?" if name == self._module_name else "")
+        line = rf"(?:import|from|use|const|let|var)\b(?=.*\b{name}\b).*\b{module}\b"
+        if self.tree.grammar == "go":
+            line = rf'[ \t]*(?:import[ \t]+)?{alias}"(?:[^"\n]*/)?{module}"'
+        return re.search(f"^{line}", self.tree.text, re.MULTILINE) is not None
 
     def _declared(self, node: Node, steps: int) -> str:
         """Return the type that a declaration gives the name at a node."""
@@ -459,11 +479,15 @@ class ResolvedNames:
         called = self.tree.text_of(function)
         if called == "enumerate" and arguments is not None and index == 1:
             return self._element(self.type_of(arguments.named_children[0], steps), is_loop=True)
+        if called == "zip" and 0 <= index < len(inner(arguments)):
+            return self._element(self.type_of(inner(arguments)[index], steps), is_loop=True)
         if called.endswith(".items") and index >= 0:
             return self._element(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
             return self._element(self.type_of(value, steps)) if index == 1 else ""
-        held = self.type_of(value, steps) if index < 0 else ""
+        held = self.type_of(value, steps)
+        if index >= 0:
+            return self._element(held, is_loop=not index) if _MAPS.search(held) else ""
         iterated = self.type_of_member(class_named(held), "__iter__", steps) if held else ""
         return self._element(iterated or held, is_loop=True)
 
