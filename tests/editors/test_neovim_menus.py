@@ -82,7 +82,7 @@ def editor(
     editor.open(path)
     editor.lua("require('redraft.inline').visible = function() return false end")
     editor.keys("4G0f(lcw")
-    wait_for(lambda: editor.rpc.api.get_mode()["mode"] == "i", "insert mode")
+    wait_for(lambda: editor.rpc.api.get_mode()["mode"].startswith("i"), "insert mode")
     return editor
 
 

@@ -8,13 +8,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 
-import psutil
-
 from tests.benchmarks.keystrokes.client import PrivateDaemon
-from tests.benchmarks.keystrokes.processes import wait_until_idle
+from tests.benchmarks.keystrokes.processes import processor_s, wait_until_idle
 from tests.benchmarks.keystrokes.typist import TypedPassage, Typist
 
 TURNS = 4
@@ -57,14 +55,3 @@ def processor_seconds(
                 minutes = (time.monotonic() - started) / 60
                 found[kind].append((processor_s(roots) - before) / minutes)
     return {kind: statistics.mean(seconds) for kind, seconds in found.items()}
-
-
-def processor_s(roots: Sequence[int]) -> float:
-    """Return the processor seconds of the processes ``roots`` and all that they started."""
-    seconds = 0.0
-    for root in roots:
-        process = psutil.Process(root)
-        for each in [process, *process.children(recursive=True)]:
-            with suppress(psutil.NoSuchProcess):
-                seconds += sum(each.cpu_times()[:4])
-    return seconds

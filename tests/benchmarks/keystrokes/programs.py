@@ -28,8 +28,7 @@ from lsp_server.text.syntax.roles import PROSE, Role
 from lsp_server.text.syntax.tree import SyntaxTree
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.open_document import OpenDocument
-from tests.benchmarks.keystrokes.processes import wait_until_idle
-from tests.benchmarks.keystrokes.processor_time import processor_s
+from tests.benchmarks.keystrokes.processes import seconds_by_process, wait_until_idle
 from tests.benchmarks.keystrokes.typist import percentile
 
 LANGUAGES = {".py": "python", ".ts": "typescript", ".tsx": "typescriptreact", ".go": "go",
@@ -208,7 +207,7 @@ def _typed(
         if not settings:
             wait_until_idle(daemon)
         roots = [daemon.status()["pid"], client.pid]
-        before_s, typed = processor_s(roots), TypedPrograms()
+        before, typed = seconds_by_process(roots), TypedPrograms()
         for number, file in enumerate(files):
             rng = random.Random(args.seed + number)
             came = type_file(client, workspace, file, args.keys, rng)
@@ -216,8 +215,11 @@ def _typed(
             for is_prose, seconds in came.seconds.items():
                 typed.seconds[is_prose] += seconds
         minutes = sum(typed.seconds.values()) / 60
-        used_s = processor_s(roots) - before_s
+        used = seconds_by_process(roots) - before
     for each in typed.shown if is_logged else ():
         place = "prose" if each.is_prose else "code"
         print(f"{each.verdict:8}{place:6}{each.language:16}{each.text!r} | {each.rest[:40]!r}")
-    return {**program_figures(typed), "processor seconds a minute": round(used_s / minutes, 2)}
+    figures = program_figures(typed)
+    figures["processor seconds a minute"] = round(used.total() / minutes, 2)
+    figures |= {f"of these {name}": round(each / minutes, 2) for name, each in used.most_common()}
+    return figures
