@@ -116,7 +116,7 @@ def install_server(
                 package.arguments(wheels, with_hashes) if package else of_project(project, wheels)
             )
             command = WAYS[way](environment, calls)
-        say(f"asks {command} for its version")
+        say("asks the new server for its version")
         answer = run([str(command), "--version"], quiet=True).strip()
         if package and answer != f"redraft {version}":
             raise InstallationError(f"{command} says {answer!r} and not redraft {version}")

@@ -75,3 +75,16 @@ def test_one_that_cannot_be_installed_says_why(
     editor.rpc.command("RedraftInstall")
     wait_for(lambda: "could not be installed" in editor.messages(), "message", 120)
     assert "hash" in editor.messages().lower()
+
+
+def test_a_plugin_without_a_server_advises_what_it_can_do(
+    neovim: OpenNeovim, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    shutil.copytree(PLUGIN, tmp_path / "alone", ignore=shutil.ignore_patterns("server"))
+    alone = f"vim.opt.runtimepath:prepend('{tmp_path / 'alone'}')\nrequire('redraft').setup({{}})"
+    editor = neovim(alone)
+    editor.rpc.command("checkhealth redraft")
+    wait_for(lambda: "was not found" in editor.text, "health")
+    assert "`pip install .` in a clone" in editor.text
+    assert "RedraftInstall" not in editor.text + editor.messages()

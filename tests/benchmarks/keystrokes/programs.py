@@ -215,7 +215,8 @@ def _typed(
             for is_prose, seconds in came.seconds.items():
                 typed.seconds[is_prose] += seconds
         minutes = sum(typed.seconds.values()) / 60
-        used = seconds_by_process(roots) - before
+        used = seconds_by_process(roots)
+        used.subtract(before)
     for each in typed.shown if is_logged else ():
         place = "prose" if each.is_prose else "code"
         print(f"{each.verdict:8}{place:6}{each.language:16}{each.text!r} | {each.rest[:40]!r}")

@@ -18,7 +18,7 @@ local function check_command()
   local path = vim.fn.exepath(command)
   if path == '' then
     vim.health.error(("the server's command `%s` was not found"):format(command), {
-      'Install it: :RedraftInstall',
+      require('redraft.install').remedy(),
       "Or give its path: require('redraft').setup({ cmd = { '/path/to/redraft', 'serve' } })",
     })
     return false

@@ -87,22 +87,32 @@ local function start()
   end
 end
 
+---@return string? what installs the server; nil where the plugin came without one
+local function installer()
+  local script = pinned() and PLUGIN .. '/server/install.py' or CLONE .. '/editor-clients/server/install.py'
+  return vim.fn.filereadable(script) == 1 and script or nil
+end
+
+---@return string what helps where there is no server
+function M.remedy()
+  return installer() and ':RedraftInstall installs it' or '`pip install .` in a clone of Redraft installs it'
+end
+
 --- Installs the server, from a file of `install.py download` where there is no network, and starts it.
 ---@param file? string
 function M.install(file)
-  local carried = pinned()
-  local script = carried and PLUGIN .. '/server/install.py' or CLONE .. '/editor-clients/server/install.py'
+  local script = installer()
   vim.fn.mkdir(folder(), 'p')
   local command = python()
-  if vim.fn.filereadable(script) == 0 then
-    vim.notify('redraft: this plugin came without a server; install one, and name it in setup()', vim.log.levels.ERROR)
+  if not script then
+    vim.notify('redraft: this plugin came without a server; ' .. M.remedy(), vim.log.levels.ERROR)
     return
   elseif not command then
     vim.notify('redraft: Python 3.10 or newer, or uv, has to be on PATH', vim.log.levels.ERROR)
     return
   end
   vim.list_extend(command, { script, 'install', '--folder', folder() })
-  vim.list_extend(command, carried and {} or { '--project', CLONE })
+  vim.list_extend(command, pinned() and {} or { '--project', CLONE })
   vim.list_extend(command, file and { '--from', vim.fn.fnamemodify(file, ':p') } or {})
   local said = {}
   -- What lies in the folder that is open must not lead the installation.

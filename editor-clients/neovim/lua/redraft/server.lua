@@ -119,8 +119,8 @@ end
 function M.enable()
   local command = M.command()[1]
   if vim.fn.executable(command) == 0 then
-    local message = 'redraft: the server `%s` was not found; :RedraftInstall installs it'
-    vim.notify(message:format(command), vim.log.levels.WARN)
+    local remedy = require('redraft.install').remedy()
+    vim.notify(('redraft: the server `%s` was not found; %s'):format(command, remedy), vim.log.levels.WARN)
   end
   if vim.lsp.enable then
     vim.lsp.config('redraft', M.config())
