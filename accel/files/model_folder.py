@@ -30,28 +30,13 @@ SMALL_BYTES = 1 << 20
 
 _TOKENIZERS = ("tokenizer.json", "tokenizer.model", "spiece.model", "vocab.json", "vocab.txt")
 _UNFINISHED = ("*.incomplete", "*.part", "*.partial", "*.crdownload", "*.aria2", "*.tmp")
-_FOREIGN = {
-    "*.onnx": "weights for ONNX",
-    "*.h5": "weights for TensorFlow",
-    "*.msgpack": "weights for Flax",
-    "*.npz": "weights for NumPy or MLX",
-}
+_TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_FOREIGN: dict[str, str] = _TABLE["foreign"]
 _NO_WRITERS = (
     *("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification"),
     *("ForQuestionAnswering", "ForImageClassification", "ForMultipleChoice"),
 )
-_PACKAGES = {
-    "gptq": "gptqmodel",
-    "awq": "gptqmodel",
-    "bitsandbytes": "bitsandbytes",
-    "aqlm": "aqlm",
-    "hqq": "hqq",
-    "eetq": "eetq",
-    "quanto": "optimum.quanto",
-    "compressed-tensors": "compressed_tensors",
-    "auto-round": "auto_round",
-    "vptq": "vptq",
-}
+_PACKAGES: dict[str, str] = _TABLE["packages"]
 """Packages that transformers needs for weights that are quantised by a method."""
 _BY_TRANSFORMERS = ("fp8", "fbgemm_fp8", "mxfp4", "bitnet", "torchao", "quark", "higgs", "spqr")
 """Methods that transformers runs, or refuses, itself. It ignores a method that it does not know."""

@@ -15,6 +15,7 @@ COMMANDS: dict[str, Command] = {
     for name, module, summary in (
         ("completion", "completion.command", "completion against its peers"),
         ("edit", "edits.command", "edits against their peers"),
+        ("instructions", "edits.instructions", "edits by instruction, through every check"),
         ("index", "index.command", "the datastore: build, look up, refresh"),
         ("as-served", "as_served.command", "what a person gets, beside the best of the model"),
         ("editor-memory", "editor_memory", "memory of all processes of one editor"),

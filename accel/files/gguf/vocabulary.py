@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,37 +23,7 @@ EDIT_LINES_KEY = "tokenizer.redraft.edit_lines"
 """Our own key: see ``Vocabulary.edit_lines``."""
 _MOST_EDIT_LINES = 100_000
 
-_ENDS = frozenset(
-    {
-        "<|endoftext|>",
-        "<|end_of_text|>",
-        "<|im_end|>",
-        "<|eot_id|>",
-        "<|eom_id|>",
-        "<|end|>",
-        "<end_of_turn>",
-        "</s>",
-        "<eos>",
-        "[EOS]",
-        "<EOT>",
-        "[EOT]",
-        "_<EOT>",
-        "<|EOT|>",
-        "\u2581<EOT>",
-        "<｜end▁of▁sentence｜>",
-        "<|fim_pad|>",
-        "<fim_pad>",
-        "<fim-pad>",
-        "<|repo_name|>",
-        "<reponame>",
-        "<repo_name>",
-        "<|file_sep|>",
-        "<file_sep>",
-        "<|file_separator|>",
-        "<filename>",
-        "<[end▁of▁sentence]>",
-    }
-)
+_ENDS = frozenset(json.loads(Path(__file__).with_name("end_tokens.json").read_text("utf-8")))
 """Control tokens that end a completion beside the end that a file names: models write them after a
 turn, a document or a file."""
 

@@ -13,11 +13,9 @@ from lsp_server.commands.cli.source_file import read_text, replace_text, workspa
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
-from lsp_server.editor.editing.renames import (
-    EditedPart,
-    doubt_about_rename,
-    rename_changes,
-)
+from lsp_server.editor.editing.renames import EditedPart
+from lsp_server.editor.editing.replacements import settled_changes
+from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
@@ -91,11 +89,11 @@ def run(args: argparse.Namespace) -> int:
     job = _job(args, path, workspace, text, start, end)
     console = terminal(stderr=True)
     where = EditedPart(text, start, end, job.language, job.path)
-    renamed = rename_changes(args.instruction, where)
+    renamed = settled_changes(args.instruction, where)
     if renamed is not None:
-        result = unchanged(apply_hunks(where.code, renamed))
-        new = result.text
-        show_notes(console, [doubt_about_rename(renamed, where)])
+        new = renamed.code(where)
+        result, edited = unchanged(new), apply_hunks(text, renamed.moved(start))
+        show_notes(console, [renamed.doubt, renamed_elsewhere(renamed, where, job.workspace)])
     else:
         result, status = written(args, job, console, args.draft_model or "")
         show_notes(console, [status.notice])
@@ -112,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
         )
         if new == job.selection:
             show_notes(console, [_with_help(UNCHANGED, args.model)])
-    edited = text[:start] + new + text[end:]
+        edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
     if args.write and edited != text:
         replace_text(args.file, text, edited)

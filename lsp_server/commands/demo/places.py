@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,22 +52,10 @@ class EditPlace:
     instruction: str
 
 
-_TYPED = (
-    ("orders.py", "by_customer", "        ret"),
-    ("orders.py", "find", "        return sel"),
-    ("prices.py", "grams", "        return self.pro"),
-    ("stock.py", "average", "    return t"),
-)
+TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_TYPED: list[list[str]] = TABLE["typed"]
 """File, function, and what is typed of one of its lines."""
-_EDITED = (
-    ("orders.py", "unpaid", "rename found to open_orders"),
-    ("prices.py", "parse_cents", "remove the docstring"),
-    ("stock.py", "average", 'raise ValueError("no values") if not values'),
-    ("prices.py", "discount", "change the default of percent to 15"),
-    ("stock.py", "bake", 'change "at least one is baked" to "bake one or more"'),
-    ("stock.py", "report", "delete all comments"),
-    ("prices.py", "with_vat", "remove the type hints"),
-)
+_EDITED: list[list[str]] = TABLE["edited"]
 """File, function and instruction."""
 
 

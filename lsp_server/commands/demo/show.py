@@ -11,19 +11,9 @@ from rich.table import Table
 from rich.text import Text
 
 from lsp_server.commands.demo.answers import ShownAnswer
+from lsp_server.commands.demo.places import TABLE
 
-SOURCE_STYLES = {
-    "model": "bold white",
-    "prompt": "green",
-    "suffix": "bright_green",
-    "buffer": "bright_cyan",
-    "repository": "cyan",
-    "common": "blue",
-    "history": "magenta",
-    "original": "yellow",
-    "draft_model": "red",
-    "adaptive": "bright_magenta",
-}
+SOURCE_STYLES: dict[str, str] = TABLE["styles"]
 """Colour of each draft source, in the manner of figure 7 of the FastCoder paper."""
 
 

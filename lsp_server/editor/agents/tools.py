@@ -19,13 +19,14 @@ from lsp_server.editor.agents.agent_files import AgentFile, AgentFiles, Change, 
 from lsp_server.editor.agents.daemon_session import DaemonSession
 from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlace, SimilarPlaces
-from lsp_server.editor.editing.hunks import unified_diff
+from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.tasks.apply.edit_text import EditFields, apply_update, makes_file, updates_of
 from lsp_server.tasks.apply.replacements import FileUpdate
-from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
+from lsp_server.text.documents.document import Document, line_end, split_lines, with_line_feeds
 from lsp_server.text.documents.line_ranges import offsets_of_lines
 from lsp_server.text.syntax.languages import language_of_path
+from lsp_server.text.text_edit import TextEdit
 
 MOST_PREVIEWS = 32
 LOOK_S, MOST_LOOKS = 0.5, 60
@@ -261,7 +262,7 @@ class AgentTools:
 
     async def _rewritten(self, file: AgentFile, call: EditFile) -> PlannedEdit:
         text = file.text
-        start, end = offsets_of_lines(text, call.lines, file.path)
+        offsets_of_lines(text, call.lines, file.path)
         first, _, last = call.lines.partition(":")
         uri = file.place.as_uri()
         document = {"uri": uri, "languageId": language_of_path(file.path), "version": 1}
@@ -284,9 +285,17 @@ class AgentTools:
             )
         finally:
             await self.daemon.notify("textDocument/didClose", {"textDocument": {"uri": uri}})
-        if answer["hunks"]:
-            text = text[:start] + answer["text"] + text[end:]
-        return PlannedEdit(((file, text),), "model", answer["warning"])
+        opened = Document(uri, "", 1, text)
+
+        def offset(end: dict[str, int]) -> int:
+            return opened.offset(opened.position(end["line"], end["character"], "utf-16"))
+
+        hunks = [
+            TextEdit(offset(span["start"]), offset(span["end"]), hunk["newText"])
+            for hunk in answer["hunks"]
+            for span in (hunk["range"],)
+        ]
+        return PlannedEdit(((file, apply_hunks(text, hunks)),), "model", answer["warning"])
 
 
 def _line_of(excerpt: str, text: str) -> int:

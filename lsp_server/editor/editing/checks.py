@@ -7,6 +7,7 @@ import json
 import re
 from dataclasses import replace
 
+from lsp_server.editor.editing.fulfilment import shortfall
 from lsp_server.editor.editing.hunks import apply_hunks, line_by_line, minimal_hunks
 from lsp_server.editor.editing.scope_of_instruction import (
     brings_much_new_text,
@@ -75,6 +76,8 @@ def doubt_about(old: str, new: str, language: str, instruction: str, around: str
         return f"the model's answer leaves out {', '.join(names[:3])}"
     if brings_much_new_text(before, after, instruction, around):
         return "the model's answer has much that was not asked for"
+    if problem := shortfall(instruction, before, after, language, around):
+        return f"the model's answer {problem}"
     return ""
 
 

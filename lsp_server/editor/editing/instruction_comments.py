@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 
+from lsp_server.editor.editing.wordings import TABLE, compiled
 from lsp_server.text.documents.document import split_lines
 from lsp_server.text.text_edit import TextEdit
 
@@ -20,12 +21,7 @@ _COMMENT_WITH_INSTRUCTION = re.compile(
 _OPENING = "{[<%"
 """Characters before a comment's mark that belong to it, as in ``{/* … */}``."""
 _COMMENT = re.compile(r"\s*(?:#(?!\w)|//|--|;|/\*|<!--|%|\(\*|\{-|\*\s)")
-_GOES_ON = re.compile(
-    r"[)\]}{]|(?:else|elif|elsif|elseif|except|finally|catch|rescue|ensure)\b|"
-    r"(?:then|do|begin)\s*$|"
-    r"(?:end\w*|fi|done|esac|until)\b(?!\s*(?:[-+*/%&|^:]?=|[.(\[]))",
-    re.IGNORECASE,
-)
+_GOES_ON = compiled(TABLE["goes on"])
 """Beginnings of lines that belong to the statement above, although indented no deeper."""
 LONGEST_LINE = 20_000
 """Characters. Longer lines are not searched for instructions."""

@@ -9,6 +9,7 @@ import tokenize
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from lsp_server.editor.editing.wordings import TABLE
 from lsp_server.text.syntax.python_tree import python_tree
 
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -23,22 +24,12 @@ class Preset:
     a piece of Python must have, of :func:`python_features`."""
 
     instruction: str
-    languages: tuple[str, ...] = ()
+    languages: Sequence[str] = ()
     title: str = ""
     needs: str = ""
 
 
-_PYTHON = ("python",)
-PRESETS: tuple[Preset, ...] = (
-    Preset("add a docstring", _PYTHON, needs="no docstring"),
-    Preset("add type hints", _PYTHON, needs="no hint"),
-    Preset("simplify the code without changing what it does", title="simplify"),
-    Preset("remove comments", _PYTHON, needs="comment"),
-    Preset("remove the docstring", _PYTHON, needs="docstring"),
-    Preset("remove type hints", _PYTHON, needs="hint"),
-    Preset("use f-strings", _PYTHON, needs="formatting"),
-    Preset("use double quotes", _PYTHON, needs="single quotes"),
-)
+PRESETS = tuple(Preset(**preset) for preset in TABLE["presets"])
 LONGEST_TITLE = 60
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 
 from lsp_server.editor.editing.checks import (
@@ -19,12 +19,9 @@ from lsp_server.editor.editing.checks import (
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.region import TrackedRegion, whole_lines
-from lsp_server.editor.editing.rename_wordings import asks_for_rename
-from lsp_server.editor.editing.renames import (
-    EditedPart,
-    doubt_about_rename,
-    rename_changes,
-)
+from lsp_server.editor.editing.rename_wordings import asks_for_rename, replacement_in
+from lsp_server.editor.editing.renames import AskedRename, EditedPart
+from lsp_server.editor.editing.replacements import settled_changes
 from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
@@ -93,8 +90,10 @@ class PendingEdit:
     """Characters of the selection that are the instruction itself; the model does not see them."""
     where: EditedPart
     """The code in the document as it was."""
-    renamed: list[TextEdit[int]] | None = None
-    """The changes of the code where the instruction is a rename."""
+    version: int
+    """That of the document."""
+    renamed: AskedRename | None = None
+    """The changes where the instruction is a rename."""
 
     @property
     def code(self) -> str:
@@ -123,8 +122,11 @@ class EditProvider:
         engine: Callable[[], EngineInterface],
         functions: FunctionProcess | None = None,
         what_helps: Help = _no_help,
+        elsewhere: Callable[[AskedRename, EditedPart, str], str] | None = None,
     ) -> None:
-        """``functions`` computes renames in larger texts; without it they are computed here."""
+        """``functions`` computes renames in larger texts; without it they are computed here.
+        ``elsewhere``: says of a rename which files of a folder keep the old name."""
+        self._elsewhere = elsewhere
         self._functions = functions
         self._what_helps = what_helps
         self._client = client
@@ -150,7 +152,8 @@ class EditProvider:
         text, offset = document.text, document.offset(start)
         text = text[:offset] + code + text[offset + len(selection) :]
         where = EditedPart(text, offset, offset + len(code), document.language, request.path)
-        pending = PendingEdit(request, job, TrackedRegion(start, end), selection, comment, where)
+        region = TrackedRegion(start, end)
+        pending = PendingEdit(request, job, region, selection, comment, where, document.version)
         regions = self._regions.setdefault(document.uri, [])
         regions.append(pending.region)
         try:
@@ -174,8 +177,9 @@ class EditProvider:
     async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
         pending.renamed = await self._renamed(pending)
         if pending.renamed is not None:
+            pending.renamed = await self._with_others(pending.renamed, pending)
             # Syntax tells what a rename makes of the code: a model could only spoil it.
-            result = unchanged(apply_hunks(pending.code, pending.renamed))
+            result = unchanged(pending.renamed.code(pending.where))
         else:
             result = await self._generate(pending.job, on_text)
         document, region = pending.request.document, pending.region
@@ -183,7 +187,9 @@ class EditProvider:
             raise StaleDocument(
                 "the document was closed or opened again while it was edited; edit again"
             )
-        if region.touched or document.between(region.start, region.end) != pending.selection:
+        is_other = pending.renamed is not None and document.version != pending.version
+        is_other |= document.between(region.start, region.end) != pending.selection
+        if region.touched or is_other:
             raise StaleDocument("the lines changed while they were being edited; edit again")
         if pending.renamed is not None:
             return self._fitted(pending, result)
@@ -206,15 +212,28 @@ class EditProvider:
         with self.begin(request) as pending:
             return await self.finish(pending, on_text)
 
-    async def _renamed(self, pending: PendingEdit) -> list[TextEdit[int]] | None:
+    async def _renamed(self, pending: PendingEdit) -> AskedRename | None:
         instruction, where = pending.request.instruction, pending.where
-        is_short = len(where.text) <= SMALL_TEXT or not asks_for_rename(instruction, where.code)
-        if self._functions is None or is_short:
-            return rename_changes(instruction, where)
+        is_long = asks_for_rename(instruction, where.code) or replacement_in(instruction)
+        if self._functions is None or not is_long or len(where.text) <= SMALL_TEXT:
+            return settled_changes(instruction, where)
         try:
-            return await self._functions.call(rename_changes, instruction, where)
+            return await self._functions.call(settled_changes, instruction, where)
         except WorkTakesTooLong as error:
             raise EditRefused(f"the rename takes {error}; select fewer lines") from None
+
+    async def _with_others(self, renamed: AskedRename, pending: PendingEdit) -> AskedRename:
+        """Return ``renamed``, and told what other files keep the old name."""
+        request = pending.request
+        folder = "" if request.withheld or not renamed.declared else request.workspace
+        if self._elsewhere is None or self._functions is None or not folder:
+            return renamed
+        try:
+            call = self._functions.call(self._elsewhere, renamed, pending.where, folder)
+            doubts = [renamed.doubt, await call]
+        except WorkTakesTooLong:
+            doubts = [renamed.doubt, "other files were not looked at"]
+        return replace(renamed, doubt="; ".join(filter(None, doubts)))
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
@@ -269,11 +288,9 @@ class EditProvider:
     def _fitted(self, pending: PendingEdit, result: JobResult) -> EditResult:
         document, job = pending.request.document, pending.job
         language, instruction = document.language, job.instruction
-        before, base = document.text, document.offset(pending.region.start)
+        before = document.text
         if pending.renamed is not None:
-            new_code = result.text
-            where = EditedPart(before, base, base + len(pending.code), language)
-            doubt = doubt_about_rename(pending.renamed, where)
+            new_code, doubt = result.text, pending.renamed.doubt
         else:
             new_code = checked_text(job.selection, result, language, instruction, strict=False)
             # It is small, and some of its answers do not parse.
@@ -281,10 +298,19 @@ class EditProvider:
             if is_default or asks_for_rename(instruction, job.selection):
                 refuse_unparsed(job.selection, new_code, language)
             doubt = doubt_about(job.selection, new_code, language, instruction, before)
-        after = before[:base] + new_code + before[base + len(pending.selection) :]
+        hunks = self._hunks(pending, new_code)
+        after = apply_hunks(before, hunks)
         return EditResult(
             version=document.version,
-            changes=self._changes(pending, new_code),
+            changes=[
+                TextEdit(
+                    document.position_at(hunk.start),
+                    document.position_at(hunk.end),
+                    hunk.text,
+                    hunk.note,
+                )
+                for hunk in hunks
+            ],
             text=new_code,
             diff=unified_diff(before, after, job.path),
             warning="; ".join(filter(None, [hidden_warning(pending.selection, new_code), doubt])),
@@ -292,27 +318,19 @@ class EditProvider:
         )
 
     @staticmethod
-    def _changes(pending: PendingEdit, new_code: str) -> list[TextEdit[Position]]:
-        """Return the noted hunks that turn the selection into ``new_code``. If the code stays as it
-        is, nothing changes, and an instruction comment stays, too."""
+    def _hunks(pending: PendingEdit, new_code: str) -> list[TextEdit[int]]:
+        """Return the noted hunks of the document that turn the selection into ``new_code``. If the
+        code stays as it is, nothing changes, and an instruction comment stays, too."""
         document, code = pending.request.document, pending.code
-        if new_code == code:
+        if new_code == code and pending.renamed is None:
             return []
         base = document.offset(pending.region.start)
         if pending.renamed is not None:
-            noted = pending.renamed
+            noted = pending.renamed.hunks
         else:
             instruction = pending.job.instruction
             noted = noted_hunks(code, new_code, instruction, document.language, document.text)
-        return [
-            TextEdit(
-                document.position_at(base + hunk.start),
-                document.position_at(base + hunk.end),
-                hunk.text,
-                hunk.note,
-            )
-            for hunk in without_span(noted, *pending.comment)
-        ]
+        return AskedRename(without_span(noted, *pending.comment)).moved(base)
 
     def prefill(self, request: EditRequest) -> None:
         """Compute the known beginning of the prompt while the user types an instruction. A withheld

@@ -8,69 +8,22 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from lsp_server.editor.editing.wordings import TABLE, compiled
+
 LONGEST = 300
 """Characters of an instruction that may be a rename; longer ones say more than one thing."""
-_PART = r"(?:code|names?|comments?|doc[- ]?strings?|strings?(?: literals?)?|text)"
-_PLACES = re.compile(
-    rf"""[,;]?\s*\(?(?:and\s+|but\s+)?(?:also\s+|even\s+)?(?P<no>not\s+|except\s+(?:for\s+)?)?
-    (?:(?:in|inside|inside\s+of|within|including|incl\.?)\s+)(?:the\s+|all\s+|any\s+|its\s+)?
-    (?P<parts>{_PART}(?:\s*(?:,\s*and\b|,|and\b|or\b|&|\+|/)\s*(?:in\s+|the\s+|all\s+)*{_PART})*)
-    (?:\s+(?:too|also|as\s+well))?\)?""",
-    re.IGNORECASE | re.VERBOSE,
-)
+_PLACES = compiled(TABLE["places"])
 _EVERYWHERE = re.compile(r"\beverywhere\b", re.IGNORECASE)
 _WORD = re.compile(r"[$@#:]*[^\W\d][\w$]*")
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z_0-9]*")
 _STAND_IN = "stand_in_for_name_"
-_RENAME = re.compile(
-    r"""(?:please\s+|can\s+you\s+|could\s+you\s+)?(?:rename|change\s+the\s+name\s+of)\s+
-    (?P<old>\S.*?)\s+(?:to|into|as|->|=>|→)\s+(?P<new>\S.*?)
-    (?:\s+in\s+(?:the\s+)?(?:function\s+|method\s+)?(?P<within>[^\W\d]\w*))?[\s.!?]*""",
-    re.IGNORECASE | re.VERBOSE,
-)
-
-_POLITE = re.compile(
-    r"(?:(?:please|kindly|now|just|ok|okay|hey|hi)[,\s]+|(?:can|could|would|will) you |"
-    r"i (?:want|need|would like) (?:you )?to |i'd like (?:you )?to |let'?s |we (?:should|need to) |"
-    r"you should |go ahead and )+",
-    re.IGNORECASE,
-)
-_AFTERTHOUGHT = re.compile(
-    r"(?:,? (?:please|for me|now|everywhere|throughout|here|thanks|thank you|"
-    r"(?:in|from|of|to|for|on) (?:this|the)(?: whole| entire| selected)? "
-    r"(?:code|function|method|selection|file|snippet|block|class)))+$",
-    re.IGNORECASE,
-)
+_RENAME, _POLITE = compiled(TABLE["rename"]), compiled(TABLE["polite"])
+_AFTERTHOUGHT = compiled(TABLE["afterthought"])
 _WITHIN = re.compile(r"(?P<rest>.+) (?:in|of) [`'\"]?(?P<name>[A-Za-z_]\w*)[`'\"]?")
 _DEFINED = re.compile(r"^([ \t]*)(?:async[ \t]+)?def[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
-_NAMING = re.compile(r"(?i)\b(?:rename|variable|var|param|parameter|argument|function|method)\b")
-_VARIABLES = (
-    "parameter|argument|param|arg|(?:local )?variable|local|var|constant|const|function|type"
-)
-_MEMBERS = "method|field|property|attribute|member|key"
-_KIND = f"(?:{_VARIABLES}|{_MEMBERS}|class)"
-_NOUN = rf"(?:the |this )?(?:{_KIND} |name |identifier )?"
-_OLD, _NEW = (
-    rf"(?P<_{which}>[`'\"]?)(?P<{which}>{_PLAIN.pattern})(?P=_{which})" for which in ("old", "new")
-)
-_TO = "(?:to|into|as|->|=>|→)"
-_IT = "(?:it|this function|the function|(?:the |this )?(?:function|method))"
-_WORDINGS = tuple(
-    re.compile(wording, re.IGNORECASE)
-    for wording in (
-        rf"(?:rename|change|refactor|update) {_NOUN}{_OLD} {_TO} {_NEW}",
-        rf"(?:rename|change) the name of {_NOUN}{_OLD} {_TO} {_NEW}",
-        rf"(?:rename|change) (?:the {_KIND}'s name )?{_NOUN}from {_OLD} to {_NEW}",
-        rf"(?:replace|swap) the (?:name|{_KIND}) {_OLD} (?:with|by) {_NEW}",
-        rf"{_NOUN}{_OLD} should be (?:called|named|renamed to|renamed) {_NEW}",
-        rf"(?:use|prefer) (?:the name )?{_NEW} (?:instead of|rather than|in place of) {_OLD}",
-        rf"(?:call|name) {_NOUN}{_OLD} {_NEW}(?: instead)?",
-        # The one function that is defined is meant.
-        rf"(?:rename|change) {_IT}(?:'s name)? {_TO} {_NEW}",
-        rf"change the name of the function {_TO} {_NEW}",
-        rf"(?:call|name) {_IT} {_NEW}(?: instead)?",
-    )
-)
+_NAMING = compiled(TABLE["naming"])
+_WORDINGS = tuple(map(compiled, TABLE["renames"]))
+_REPLACEMENTS = tuple(map(compiled, TABLE["replaces"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,12 +41,12 @@ class RenameWording:
     @property
     def is_of_variable(self) -> bool:
         """True if the instruction means a variable of a scope."""
-        return re.fullmatch(_VARIABLES, self.kind, re.IGNORECASE) is not None
+        return compiled(TABLE["variable"]).fullmatch(self.kind) is not None
 
     @property
     def is_of_member(self) -> bool:
         """True if the instruction means a member of something else."""
-        return re.fullmatch(_MEMBERS, self.kind, re.IGNORECASE) is not None
+        return compiled(TABLE["member"]).fullmatch(self.kind) is not None
 
 
 def asks_for_rename(instruction: str, selection: str) -> bool:
@@ -133,7 +86,7 @@ def _recognised(instruction: str, selection: str) -> tuple[str, str, str] | None
     if not text or len(text) > LONGEST:
         return None
     defined = _DEFINED.findall(selection)
-    for reading, within in _readings(text, {name for _, name in defined}):
+    for reading, within in readings(text, {name for _, name in defined}):
         matches = (wording.fullmatch(reading) for wording in _WORDINGS)
         renames = [
             (rename.groupdict().get("old") or _outermost(defined), rename["new"])
@@ -146,7 +99,7 @@ def _recognised(instruction: str, selection: str) -> tuple[str, str, str] | None
     return None
 
 
-def _readings(text: str, defined: set[str]) -> Iterator[tuple[str, str]]:
+def readings(text: str, defined: set[str]) -> Iterator[tuple[str, str]]:
     """Yield the instruction without polite words, and the function that it names."""
     bare = text.rstrip(" .!?")
     core = _POLITE.sub("", bare, count=1) if _POLITE.match(bare) else bare
@@ -185,8 +138,8 @@ def plain_rename(instruction: str) -> RenameWording | None:
 
 def _kind(instruction: str, old: str) -> str:
     """Return the word right before ``old`` that says what it is, such as ``parameter``."""
-    named = rf"\b({_KIND})(?:'s name)?(?: from)?\s+[`'\"]?{re.escape(old)}(?!\w)"
-    match = re.search(named, instruction, re.IGNORECASE)
+    named = rf"\b({{kind}})(?:'s name)?(?: from)?\s+[`'\"]?{re.escape(old)}(?!\w)"
+    match = compiled(named).search(instruction)
     return match[1] if match else ""
 
 
@@ -218,3 +171,23 @@ def _as_written(name: str, instruction: str) -> str:
     spelt = [match.group() for match in _WORD.finditer(instruction)]
     same = [word for word in spelt if word.lower() == name.lower()]
     return name if name in spelt or not same else same[0]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedReplacement:
+    """``old`` becomes ``new``; ``is_plain``: the instruction gives just these words."""
+
+    old: str
+    new: str
+    is_plain: bool
+
+
+def replacement_in(instruction: str) -> AskedReplacement | None:
+    """Return the replacement that an instruction asks for; None without one."""
+    for reading, _ in readings(" ".join(instruction.split()), set()):
+        for wording in _REPLACEMENTS:
+            if match := wording.fullmatch(reading):
+                old, new = match["old"].strip("`'\" "), match["new"].strip("`'\" ")
+                is_plain = "plain" in match.groupdict()
+                return AskedReplacement(old, new, is_plain) if old and new and old != new else None
+    return None

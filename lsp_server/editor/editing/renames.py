@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from lsp_server.editor.editing.hunks import apply_hunks
@@ -18,10 +19,11 @@ from lsp_server.editor.editing.rename_wordings import (
 )
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
+from lsp_server.text.syntax.members import READ, MemberPlaces, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import around
 from lsp_server.text.syntax.references import STYLES, is_selected, not_renamed
-from lsp_server.text.syntax.resolved_names import ResolvedNames
+from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around
 from lsp_server.text.syntax.roles import MARKUP, PROSE, Role
 from lsp_server.text.syntax.scopes import Scope, ScopeFinder, function_named
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -57,21 +59,47 @@ class EditedPart:
         return len(_LINE_END.findall(self.text, 0, offset)) + 1
 
 
-def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] | None:
-    """Return the hunks of the rename that ``instruction`` asks for; None if it asks for something
-    else, or for words that are not names, which are left to the model.
+@dataclass(frozen=True, slots=True)
+class AskedRename:
+    """A rename by instruction: ``hunks`` by offsets from the start of the edited range, some of
+    them outside of it, and ``doubt``, a sentence that names lines that may mean something else.
+    ``declared``: the places in the document that give the name its meaning."""
 
+    hunks: list[TextEdit[int]]
+    doubt: str = ""
+    old: str = ""
+    new: str = ""
+    declared: tuple[int, ...] = ()
+
+    def moved(self, by: int) -> list[TextEdit[int]]:
+        """Return the hunks in a text with ``by`` more characters before the range."""
+        return [replace(hunk, start=hunk.start + by, end=hunk.end + by) for hunk in self.hunks]
+
+    def code(self, where: EditedPart) -> str:
+        """Return the range, renamed."""
+        length = where.end - where.start
+        return apply_hunks(where.code, [hunk for hunk in self.hunks if 0 <= hunk.start < length])
+
+
+def rename_changes(instruction: str, where: EditedPart) -> AskedRename | None:
+    """Return the rename that ``instruction`` asks for; None if it asks for something else, or for
+    words that are not names, which are left to the model.
+
+    What the range renames is renamed in all of the document: hunks may lie outside of the range.
     Occurrences that may be another thing of that name have a note. Raises EditRefused if the new
     name exists in the scope, or the old one has several meanings.
     """
-    wording = rename_wording(instruction, re.sub(r"\r\n?", "\n", where.code))
-    if wording is None:
-        wording = plain_rename(instruction)
+    code = re.sub(r"\r\n?", "\n", where.code)
+    wording = rename_wording(instruction, code) or plain_rename(instruction)
     if wording is None:
         return None
     wording = with_sigils_of(wording, where.language)
     names = ResolvedNames.of(where.text, where.language, where.path)
-    hyphens = names is not None and names.tree.grammar in MARKUP | STYLES
+    grammar = names.tree.grammar if names is not None else ""
+    if grammar in STYLES and re.match(r"(?i)\W*(?:please )?change\b", instruction):
+        # A property of a style sheet gets another value: nobody can give it another name.
+        return None
+    hyphens = grammar in MARKUP | STYLES
     if names is not None and _is_read_by_words(wording.old, where, names):
         names = None
     name_pattern = _NAME if names and not hyphens else _NAME_OF_MARKUP
@@ -79,18 +107,21 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
         return None
     if wording.old == wording.new:
         raise EditRefused(f"{wording.old[:40]} has that name already; nothing changes")
+    uses: list[Reference] = []
+    unclear: list[Reference] = []
     if names is None:
-        code: list[Reference] = []
         hunks = _hunks(_words(wording.old, where, hyphens=hyphens), wording, where)
     else:
-        code = _references(wording, where, names)
-        marked = _marked(code)
-        hunks = [_hunk(use, wording, where, is_marked=use in marked) for use in code]
-        beside = _places_beside_code(wording, where, names.tree, in_text=not code)
+        uses = _references(wording, where, names)
+        marked = _marked(uses)
+        beside = _places_beside_code(wording, where, names.tree, in_text=not uses)
+        outside, unclear = _outside(wording, uses, where, names)
+        uses += outside
+        hunks = [_hunk(use, wording, where, is_marked=use in marked) for use in uses]
         known_starts = {hunk.start for hunk in hunks}
         hunks += [use for use in _hunks(beside, wording, where) if use.start not in known_starts]
         hunks.sort(key=lambda hunk: hunk.start)
-        offset = not_renamed(names.tree, wording.old, code) if not wording.strings else None
+        offset = not_renamed(names.tree, wording.old, uses) if not wording.strings else None
         if offset is not None:
             line, old = f"line {where.line(offset)}", wording.old[:40]
             if names.tree.text[offset] == "&":
@@ -99,18 +130,40 @@ def rename_changes(instruction: str, where: EditedPart) -> list[TextEdit[int]] |
     if not hunks:
         raise EditRefused(f"there is no name {wording.old[:40]} in the selected lines")
     if names is not None:
-        _refuse_no_name(wording, hunks, code, where, names.tree)
-    _refuse_collision(wording, code, where, names, hyphens=hyphens)
-    return hunks
+        _refuse_no_name(wording, hunks, uses, where, names.tree)
+    _refuse_collision(wording, uses, where, names, hyphens=hyphens)
+    noted = _lines((where.start + hunk.start for hunk in hunks if hunk.note), where)
+    other = _lines((use.start for use in unclear), where, f"{wording.old} stays, ")
+    declared = tuple(use.start for use in uses if use.declares)
+    doubt = "; ".join(filter(None, (noted, other)))
+    return AskedRename(hunks, doubt, wording.old, wording.new, declared)
 
 
-def doubt_about_rename(hunks: list[TextEdit[int]], where: EditedPart) -> str:
-    """Return a sentence that names the lines of hunks with notes; empty without any."""
-    lines = dict.fromkeys(where.line(where.start + hunk.start) for hunk in hunks if hunk.note)
-    if not lines:
-        return ""
-    named = ", ".join(map(str, list(lines)[:5])) + (", …" if len(lines) > 5 else "")
-    return f"line {named}: {MAY_BE_ANOTHER}"
+def _lines(offsets: Iterable[int], where: EditedPart, stays: str = "") -> str:
+    """Return a sentence about the lines of places that may be of another name; empty without."""
+    lines = list(dict.fromkeys(str(where.line(offset)) for offset in offsets))
+    named = ", ".join(lines[:5]) + ", …" * (len(lines) > 5)
+    return f"line {named}: {stays}{MAY_BE_ANOTHER}" if lines else ""
+
+
+def _outside(
+    wording: RenameWording, renamed: list[Reference], where: EditedPart, names: ResolvedNames
+) -> tuple[list[Reference], list[Reference]]:
+    """Return the places outside of the range that mean the ``renamed`` ones, and others there that
+    may do so."""
+    scopes = {use.scope for use in renamed if use.scope is not None and not is_selected(use)}
+    if wording.within or not scopes:
+        return [], []
+    inside = range(where.start, where.end)
+    same = {use.start: use for use in names.uses(wording.old) if use.scope in scopes}
+    starts = [start for start, use in same.items() if use.declares]
+    members = Members(names, by_words=True)
+    member = members.given(wording.old, starts) if names.tree.grammar in READ else None
+    owner = class_around(names.tree, member.node) if member and member.node else ""
+    of_class = members.places(wording.old, owner) if owner else MemberPlaces((), ())
+    same |= {use.start: use for use in of_class.meant}
+    others = [use for use in of_class.unclear if use.start not in {*same, *inside}]
+    return [use for start, use in sorted(same.items()) if start not in inside], others
 
 
 def _hunk(
@@ -343,6 +396,10 @@ def _refuse_no_name(
     refusal = EditRefused(f"{wording.new} cannot be a name here; choose another one")
     if is_keyword(wording.new, tree.grammar):
         raise refusal
+    first = min(0, hunks[0].start)
+    last = max([where.end - where.start, hunks[-1].end])
+    hunks = AskedRename(hunks).moved(-first)
+    where = replace(where, start=where.start + first, end=where.start + last)
     before, start = tree, where.start
     if tree.grammar not in MARKUP and len(where.code) < len(where.text):
         selection = SyntaxTree.of(where.code, where.language, where.path)

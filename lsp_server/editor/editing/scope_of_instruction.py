@@ -9,33 +9,18 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 
+from lsp_server.editor.editing.wordings import TABLE, compiled
 from lsp_server.text.syntax.outline import defined_names
 from lsp_server.text.syntax.python_tree import python_tree
 from lsp_server.text.syntax.tree import SyntaxTree
 
-_ABOUT = re.compile(
-    r"(?:please )?(?:add|write|remove|delete|drop|strip|strip out|take out|get rid of)"
-    r"(?: (?:a|an|the|all|any|its|every|missing)){0,2} (?:"
-    r"(?P<docstring>doc[- ]?strings?)|(?P<comment>comments?)|"
-    r"(?P<hint>(?:type )?(?:hints?|annotations?)))[ .!]*",
-    re.IGNORECASE,
-)
-_TAKES_AWAY = re.compile(
-    r"\b(?:remove|delete|drop|strip|get rid|take out|inline|merge|combine|collapse|unify|join"
-    r"|replace|rewrite|refactor|simplif|clean|dedup|convert|turn|move|extract|split|unused|only|keep)",
-    re.IGNORECASE,
-)
+_ABOUT, _TAKES_AWAY = compiled(TABLE["about"]), compiled(TABLE["takes away"])
 """Instructions behind which a definition may be gone."""
 MOST_TIMES, MOST_LINES = 3, 5
 """An answer with more than MOST_TIMES times the selected lines plus MOST_LINES is long."""
 KNOWN_SHARE = 0.5
 """The least share of added words that must be known."""
-_ASKS_FOR_MORE = re.compile(
-    r"\b(?:write|implement|generate|create|complete|finish|tests?|examples?|document|expand|"
-    r"unroll|inline|explain|"
-    r"add (?:an? |the )?(?:\w+ )?(?:method|function|class|case|handler|field)e?s?)\b",
-    re.IGNORECASE,
-)
+_ASKS_FOR_MORE = compiled(TABLE["asks for more"])
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lsp_server.editor.editing.renames import AskedRename, EditedPart
 from lsp_server.editor.next_edits.edits_by_example import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
@@ -23,13 +24,19 @@ from lsp_server.editor.next_edits.parameters import (
     name_of,
     signature_change,
 )
-from lsp_server.editor.next_edits.renames import Rename, is_given, refuse_many_uses, rename_in
+from lsp_server.editor.next_edits.renames import (
+    Rename,
+    is_given,
+    refuse_many_uses,
+    rename_in,
+    rename_of,
+)
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.name_uses import NameUse
 from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner, outside
 from lsp_server.text.syntax.python_references import PARTIAL
-from lsp_server.text.syntax.resolved_names import class_around
+from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around
 from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
@@ -126,6 +133,23 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     if member is None or not member.exported:
         return Found(follow)
     return Found(follow, Elsewhere(member.exported, member=member))
+
+
+def renamed_elsewhere(request: AskedRename, where: EditedPart, folder: str) -> str:
+    """Return a sentence that names the first use in another file of what is renamed by instruction,
+    which keeps its name; empty without any. Reads the disk."""
+    names = ResolvedNames.of(where.text, where.language, where.path)
+    if names is None or not request.declared or not folder:
+        return ""
+    rename = rename_of(names, request.old, request.new, request.declared)
+    elsewhere = _elsewhere_of(rename, names.tree) if rename is not None else None
+    uses = elsewhere.edits(Path(folder), where.path, {}) if elsewhere is not None else []
+    if not uses:
+        return ""
+    other, text, edit = uses[0]
+    line = EditedPart(text, 0, 0, "").line(edit.start)
+    more = f", and {len(uses) - 1} more" if len(uses) > 1 else ""
+    return f"{other} line {line}{more}: {request.old} stays in other files; rename it there, too"
 
 
 def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:

@@ -99,7 +99,7 @@ def rename_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
         return None
     start = edit.start_offset()
     changed = tuple(start + offset for offset, _ in change.places)
-    rename = _rename(before, change.old, change.new, changed)
+    rename = rename_of(before, change.old, change.new, changed)
     if rename is None:
         return None
     uses = tuple(use for use in rename.places if use.start not in changed)
@@ -156,7 +156,7 @@ def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) ->
     declared = [use for use in names.uses(old) if use.declares and use.scope in there]
     if any(use.is_foreign for use in declared):
         raise EditRefused(f"{old} comes from another file; rename it where it is given")
-    rename = _rename(names, old, new, tuple(use.start for use in declared)) if declared else None
+    rename = rename_of(names, old, new, tuple(use.start for use in declared)) if declared else None
     if rename is None:
         raise EditRefused(
             f"the text does not tell all that {old} means there, or {new} is in use; choose "
@@ -165,7 +165,7 @@ def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) ->
     return rename
 
 
-def _rename(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
+def rename_of(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
     """Return the rename of what is declared at some places, of which all are told; None where it is
     not clear what else is meant, or where the new name would collide."""
     tree, names = before.tree, before.uses(old)
@@ -191,7 +191,7 @@ def _rename(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...])
     owner = class_around(tree, node) if declared is not None and node is not None else ""
     is_global = node is not None and is_given(tree, node) and tree.grammar not in MARKUP
     is_argument = bool(owner) and declared is not None and declared.receiver is None
-    return Rename(old, new, tuple(uses), Shift((), 0), is_global, owner, is_argument)
+    return Rename(old, new, tuple(uses), Shift(changed, 0), is_global, owner, is_argument)
 
 
 def is_given(tree: SyntaxTree, name: Node) -> bool:

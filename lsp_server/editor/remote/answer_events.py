@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
-WHOLE = frozenset(
-    (
-        *("stop", "eos", "eos_token", "stop_sequence", "stop_token", "stop_word", "stop_str"),
-        *("word", "end_turn", "end", "complete", "completed"),
-    )
-)
+WORDS: dict[str, Any] = json.loads(Path(__file__).with_name("server_words.json").read_text("utf-8"))
+"""What servers call things."""
+WHOLE = frozenset(WORDS["whole"])
 """Reasons, as servers write them, after which an answer is whole."""
-TOO_LONG = frozenset(
-    (
-        *("length", "limit", "max_tokens", "max_length", "max_new_tokens", "max_output_tokens"),
-        *("model_length", "token_limit", "context_length", "context_length_exceeded"),
-    )
-)
+TOO_LONG = frozenset(WORDS["too long"])
 
 
 class TextEvent(NamedTuple):

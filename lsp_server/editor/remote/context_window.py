@@ -5,38 +5,20 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from lsp_server.editor.remote.answer_events import WORDS
+
 CHARACTERS_PER_TOKEN = 3.0
 """Of code, on the safe side."""
 OVERHEAD_TOKENS = 64
 """Of a chat template around a question."""
 SHORTEST_WINDOW = 256
 
-SERVED = (
-    *("max_model_len", "loaded_context_length", "n_ctx", "num_ctx", "context_length"),
-    *(
-        "context_window",
-        "max_context_length",
-        "max_input_length",
-        "max_seq_len",
-        "max_total_tokens",
-    ),
-    *("max_position_embeddings",),
-)
+SERVED = (*WORDS["served"],)
 """What servers call the tokens that a prompt and its answer may have together. ``n_ctx_train`` is
 not among them: a server may serve less."""
 WRITTEN = ("max_completion_tokens", "max_output_tokens", "max_new_tokens")
 
-_ABOUT_LENGTH = re.compile(
-    r"context[ _-]?(?:length|window|size|limit|overflow)|exceed\w* [\w ]{0,30}(?:context|token)"
-    r"|(?:prompt|input|request|message)s?\b[\w ]{0,20} too (?:long|large|many tokens)"
-    r"|too many (?:input |total )?tokens|maximum (?:number of )?(?:input |total )?tokens"
-    r"|token (?:limit|count)|max_(?:completion_|new_)?tokens.{0,40}(?:large|[<>]|less|range|"
-    r"most|exceed)"
-    r"|tokens exceed"
-    r"|(?:inputs|prompt)`? tokens \+|reduce the (?:length|size|number)|longer than the (?:max|"
-    r"model)",
-    re.IGNORECASE | re.DOTALL,
-)
+_ABOUT_LENGTH = re.compile(WORDS["about length"], re.IGNORECASE | re.DOTALL)
 
 
 def is_about_length(message: str, kind: str = "") -> bool:

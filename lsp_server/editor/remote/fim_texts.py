@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from accel.text.families import FAMILIES, Order, PromptFamily
+from lsp_server.editor.remote.answer_events import WORDS
 
 _SEPARATORS = re.compile(r"[-_\s]+")
 QWEN, PLAIN, GRANITE = "Qwen2.5-Coder", "Stable Code", "Granite"
@@ -39,7 +40,8 @@ def family_named(name: str) -> PromptFamily | None:
     written = _SEPARATORS.sub("-", name.lower())
     for pattern, family in _NAMES:
         if re.search(pattern, written):
-            family_name = family(written) if callable(family) else family
+            by_version = _BY_VERSION.get(family or "")
+            family_name = by_version(written) if by_version is not None else family
             return next((each for each in FAMILIES if each.name == family_name), None)
     return None
 
@@ -81,22 +83,8 @@ def _code_llama(name: str) -> str | None:
     return None if re.search(r"python|34b|70b|phind|wizard", name) else "CodeLlama"
 
 
-_NAMES: tuple[tuple[str, str | Named | None], ...] = (
-    (r"code-?qwen", PLAIN),
-    (r"code-?gemma", "CodeGemma"),
-    (r"code-?llama", _code_llama),
-    (r"deepseek", _deepseek),
-    (r"granite", _granite),
-    (r"mamba-?codestral|codestral-?mamba", None),
-    (r"codestral", "Codestral"),
-    (r"mellum", "Mellum"),
-    (r"seed-?coder", "Seed-Coder"),
-    (r"stable-?code|refact|codeshell", PLAIN),
-    (r"santa-?coder", "SantaCoder"),
-    (r"star-?coder-?2", "StarCoder2"),
-    (r"star-?coder", "StarCoder"),
-    (r"codegeex-?4|(?<!chat)glm-?4", "GLM-4"),
-    (r"qwen", _qwen),
-    (r"nextcoder|sweep-next-edit|(?:^|zed|/)-?(?:industries/)?zeta\b", QWEN),
-)
+_BY_VERSION: dict[str, Named] = {
+    each.__name__: each for each in (_code_llama, _deepseek, _granite, _qwen)
+}
+_NAMES: list[tuple[str, str | None]] = WORDS["families"]
 """Parts of names, the first that fits counts: some names hold those of others."""

@@ -7,39 +7,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from lsp_server.editor.remote.answer_events import WORDS
 from lsp_server.editor.remote.context_window import SERVED, WRITTEN
 
 LLAMA_SERVER, LM_STUDIO, OLLAMA = "llamacpp", "organization_owner", "library"
 """Owners of models, by which servers are told apart."""
-NAMES = (
-    *("root", "parent", "base_model", "hugging_face_id", "hf_id", "hf_repo", "model_path"),
-    *("model_alias", "general.basename", "general.name", "general.base_model.0.name"),
-)
+NAMES = (*WORDS["names"],)
 """Fields in which servers tell what a model is behind the name that they list it by."""
 ARCHITECTURES = ("arch", "architecture", "general.architecture", "model_type", "family")
-_EXACT = {
-    "starcoder": "starcoder",
-    "starcoder2": "starcoder2",
-    "codeshell": "codeshell",
-    "refact": "refact",
-    "deepseek2": "deepseek-v3",
-    "deepseek_v3": "deepseek-v3",
-    "qwen3": "qwen3",
-    "qwen3moe": "qwen3",
-    "qwen3_moe": "qwen3",
-    "qwen3next": "qwen3",
-    "glm4": "glm-4",
-    "qwen2": "qwen2.5",
-    "qwen2moe": "qwen2.5",
-}
+_EXACT: dict[str, str] = WORDS["exact"]
 """Architectures whose models have the markers of one family, as a name of that family."""
 _NO_TEXT_TYPES = re.compile(r"embed|rerank|score|classif|speech|audio|transcri|image|moderation")
-_NO_TEXT_NAMES = re.compile(
-    r"embed|rerank|(?:^|[/_:-])(?:bge|gte|e5|uae|minilm|colbert|splade)(?:[-_:.]|$)|all-minilm"
-    r"|sentence-t|whisper|(?:^|[/_-])tts(?:[-_]|$)|dall-?e|stable-diffusion|sdxl|moderation"
-    r"|paraphrase-multilingual|arctic-embed|(?:^|[/_-])clip[-_]|flux[.-]",
-    re.IGNORECASE,
-)
+_NO_TEXT_NAMES = re.compile(WORDS["no text names"], re.IGNORECASE)
 _WRITES = ("completion", "completions", "chat", "insert", "text", "generate", "text-generation")
 
 

@@ -16,7 +16,7 @@ from lsp_server.tasks.editing.answer_blocks import (
     whole_block,
 )
 from lsp_server.tasks.editing.answer_diffs import is_diff, patched
-from lsp_server.tasks.editing.thinking import without_thinking
+from lsp_server.tasks.editing.thinking import WORDS, without_thinking
 from lsp_server.tasks.indentation import ABOUT_INDENTS, with_indents_of
 
 NO_CODE = "the model answered without code; ask again or use another model"
@@ -33,14 +33,7 @@ BARE = 0.5
 BETTER_JOINED = 0.15
 SLIGHTLY = 0.02
 _WORD = re.compile(r"\w+|[^\w\s]")
-_ALTERNATIVE = re.compile(
-    r"alternativ|option(?:ally)?\b|another (?:way|option|version)|you (?:could|can|may) also|"
-    r"if you (?:prefer|want)"
-    r"|usage|for example|example:|to (?:test|run|use) (?:it|this)|\btests?\b|call it|"
-    r"\bor\b[^.]{0,20}:?$"
-    r"|before:|original|previously|old code|instead of|output",
-    re.IGNORECASE,
-)
+_ALTERNATIVE = re.compile(WORDS["alternative"], re.IGNORECASE)
 _COMMANDS = {"sh", "bash", "shell", "zsh", "console", "shellsession", "shellscript", "output"}
 """Languages of blocks that say how something is run, or what it prints."""
 _MARKED_UP = re.compile(

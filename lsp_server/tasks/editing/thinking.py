@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import NamedTuple
 
-_NAME = (
-    r"(?:\w+:)?(?:think(?:ing)?|thoughts?|reasoning(?:_content)?|chain_of_thought|inner_monologue)"
-)
-_RARE = r"(?:analysis|reason|reflection|reflect|scratchpad|cot)"
+WORDS: dict[str, str] = json.loads(Path(__file__).with_name("answer_words.json").read_text("utf-8"))
+_RARE = WORDS["rare"]
 """Names that markup has, too: they count where an answer begins with them."""
-_OPENING = (
-    rf"<{_NAME}(?: [^<>\n]*)?>|\[{_NAME}\]|◁{_NAME}▷|<\|{_NAME}\|>|<\|(?:begin_of_thought|"
-    rf"START_THINKING"
-    rf"|inner_prefix)\|>|<\|channel>thought\b|<unused94>(?:thought\b)?"
-)
-_CLOSING = (
-    rf"</{_NAME}>|\[/{_NAME}\]|◁/{_NAME}▷|<\|/{_NAME}\|>|<\|(?:end_of_thought|END_THINKING|"
-    rf"inner_suffix)\|>|<channel\|>|<unused95>"
-)
+_OPENING, _CLOSING = (WORDS[end].replace("{name}", WORDS["name"]) for end in ("opening", "closing"))
 _TAG = re.compile(rf"(?P<opening>{_OPENING})|(?P<closing>{_CLOSING})", re.IGNORECASE)
 _RARE_OPENING = re.compile(rf"\s*<({_RARE})>", re.IGNORECASE)
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>\s*final\b[^<\n]*<\|message\|>")
@@ -26,17 +18,8 @@ _CHANNEL = re.compile(r"\s*(?:<\|start\|>\w*)?\s*<\|channel\|>")
 _CHANNEL_END = re.compile(r"<\|(?:return|end|call)\|>")
 _FINAL_WORD = re.compile(r"\Aanalysis.*?assistant(?:commentary.*?assistant)?final", re.DOTALL)
 """The same where the special tokens were taken out of the text."""
-_SPOKEN = re.compile(
-    r"\A\s*Here(?:'s| is) my thought process:.*?Here(?:'s| is) my response:",
-    re.DOTALL | re.IGNORECASE,
-)
-_WRAPPED = re.compile(
-    r"\A\s*(?P<begin><\|?(?:answer|response|solution|output|final|result|begin_of_solution|"
-    r"START_RESPONSE|begin_of_box)\|?>)(?P<text>.*?)"
-    r"(?:</(?:answer|response|solution|output|final|result)>|<\|(?:end_of_solution|END_RESPONSE|"
-    r"end_of_box)\|>)\s*\Z",
-    re.DOTALL | re.IGNORECASE,
-)
+_SPOKEN = re.compile(WORDS["spoken"], re.DOTALL | re.IGNORECASE)
+_WRAPPED = re.compile(WORDS["wrapped"], re.DOTALL | re.IGNORECASE)
 _FENCE_LINE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})", re.MULTILINE)
 _BLOCK = re.compile(r"^[ \t]*(`{3,}|~{3,})[^`\n]*\n.*?^[ \t]*\1", re.MULTILINE | re.DOTALL)
 

@@ -3,7 +3,9 @@ fields that would change what is written."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -15,38 +17,14 @@ Body = TypeVar("Body", bound=msgspec.Struct)
 Flag: TypeAlias = bool | Literal[0, 1]
 Count: TypeAlias = Annotated[int, Meta(ge=0, le=1 << 30)]
 
-_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "a text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "an object",
-}
-_ONE = re.compile(
-    "typical_p|typ_p|typical|tfs_z|tfs|guidance_scale|length_penalty|encoder_repetition_penalty"
-    "|rep_pen|num_beams|min_keep"
-)
+_TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_WORDS: dict[str, str] = _TABLE["types"]
+_ONE = re.compile(_TABLE["one changes nothing"])
 """Fields of which 1 changes nothing."""
-_CHANGES = re.compile(
-    r"grammar|schema|regex|guided|structured|structural|constrain|mirostat|typical|penal|bias|sampl"
-    r"|beam|^dry_|^xtc_|temp_|temperature|cutoff|guidance|^bans?_|_bans?$|banned|bad_words"
-    r"|allowed_token|suppress|logits_|logit_|repeat|repetition|^stop|_stop|^force_|eos|^lora"
-    r"|control_vector|nsigma|n_sigma|^min_|^max_(new_|length)|^truncat|^top_a$|^tfs|^typ_p$|^rep_pen"
-    r"|^(echo|audio|images?|image_data|multimodal_data|modalities|prompt_embeds|prompt_logprobs|ebnf"
-    r"|return_full_text|decoder_input_details|functions|function_call|web_search_options|plugins"
-    r"|chat_template|continue_final_message|documents|transforms|system|template|context|raw|options"
-    r"|format|json|dynatemp_range|smoothing_factor|adaptive_target|negative_prompt|early_stopping"
-    r"|num_beams|do_sample|watermark|adapter_id|vllm_xargs|custom_params|return_tokens_as_token_ids"
-    r"|suffix|n|tools|tool_choice|best_of|n_cmpl|previous_response_id)$"
-)
+_CHANGES = re.compile(_TABLE["changes"])
 """Names that say, of fields of any server, that they change what is written. Sources: references of
 OpenAI's API, llama.cpp, vLLM, SGLang, Text Generation Inference, text-generation-webui, Mistral."""
-_HARMLESS = re.compile(
-    r"dry_(base|allowed_length|sequence_breakers|penalty_last_n)|xtc_threshold|mirostat_(tau|eta)"
-    r"|dynatemp_exponent|guided_(decoding_backend|whitespace_pattern)|grammar_(lazy|triggers)"
-    r"|sampling_params_version|post_sampling_probs"
-)
+_HARMLESS = re.compile(_TABLE["harmless"])
 """They say how something is done that is not asked for."""
 
 

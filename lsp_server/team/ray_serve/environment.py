@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import socket
 from contextlib import suppress
@@ -10,31 +11,11 @@ from pathlib import Path
 
 import psutil
 
-EVERYWHERE = {
-    # Nothing is reported to anybody.
-    "RAY_USAGE_STATS_ENABLED": "0",
-    # One event loop a process: to hand each message from loop to loop costs more than to answer it.
-    "RAY_SERVE_RUN_USER_CODE_IN_SEPARATE_THREAD": "0",
-    "RAY_SERVE_RUN_ROUTER_IN_SEPARATE_LOOP": "0",
-    # Requests and answers go from process to process without Ray's object store.
-    "RAY_SERVE_USE_GRPC_BY_DEFAULT": "1",
-    # These run all the time, ten times a second by Serve's own measure.
-    "RAY_SERVE_CONTROL_LOOP_INTERVAL_S": "0.5",
-    "RAY_SERVE_METRICS_EXPORT_INTERVAL_MS": "5000",
-    # A proxy of a busy machine needs longer than the 5 s after which Serve would kill it.
-    "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "60",
-}
-"""Of every cluster; ``deploy/README.md`` has them, too."""
+_TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+EVERYWHERE: dict[str, str] = _TABLE["everywhere"]
+"""Of every cluster; ``deploy/README.md`` has them, too, and their reasons."""
 
-HAPROXY = {
-    # A request then meets one Python process less, and bodies are not passed through Ray.
-    "RAY_SERVE_ENABLE_HA_PROXY": "1",
-    # The ingress counts requests itself.
-    "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",
-    # An ingress that is replaced answers until connections that know it alone are closed.
-    "RAY_SERVE_HAPROXY_CLOSE_SPREAD_TIME_S": "1",
-    "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": "5",
-}
+HAPROXY: dict[str, str] = _TABLE["haproxy"]
 """Where HAProxy takes the requests. It speaks no https."""
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.go_types import GoTypes
+from lsp_server.text.syntax.languages import TABLE
 from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
 from lsp_server.text.syntax.nodes import (
     child_of,
@@ -39,17 +40,10 @@ _OUTSIDE = {"go", "rust", "c", "cpp"}
 """Languages whose methods are outside of the class."""
 _NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
 _WORD = re.compile(r"\w+")
-_MEMBER = re.compile(
-    r"(?<=self\.)\w+|(?<=this\.)\w+|(?<=def )\w+|^[ \t]*(?:(?:public|private|protected|readonly|get"
-    r"|set|static|async)[ \t]+)*#?\w+(?=[ \t]*[:=(;?!])",
-    re.MULTILINE,
-)
+_MEMBER = re.compile(TABLE["patterns"]["member"], re.MULTILINE)
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
-_LITERAL = re.compile(
-    r"^object(?:_pattern)?$|literal_value|struct_(?:expression|pattern)|initializer_expression"
-    r"|with_expression|statement|attribute|argument"
-)
+_LITERAL = re.compile(TABLE["patterns"]["literal of a type"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,13 @@
-"""Outlines a file: its definitions, line by line, in little text. Standard library only."""
+"""Outlines a file: its definitions, line by line, in little text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-_HEADING = re.compile(
-    r"^(?P<indent>[ \t]*)(?:"
-    r"(?:export\s+)?(?:default\s+)?(?:pub(?:\([^)]*\))?\s+)?(?:async\s+)?"
-    r"(?:def|class|function|func|fn|impl|trait|type|interface|struct|enum|module)\b"
-    r"[ \t]*(?:\([^)\n]*\)[ \t]*)?(?P<name>\w*)[^\n]*"
-    r"|(?P<constant>[A-Z_][A-Z0-9_]*)[ \t]*[:=][^\n]*)$",
-    re.MULTILINE,
-)
+from lsp_server.text.syntax.languages import TABLE
+
+_HEADING = re.compile(TABLE["patterns"]["heading"], re.MULTILINE)
 LONGEST_LINE = 160
 SCANNED_CHARACTERS = 60_000
 """Of a long file only so much is looked through: it costs milliseconds."""

@@ -6,6 +6,7 @@ lambdas and comprehensions; the body of a class is not seen from the functions i
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -18,12 +19,7 @@ if TYPE_CHECKING:
 
     from lsp_server.text.syntax.tree import SyntaxTree
 
-_COMPREHENSIONS = {
-    "list_comprehension",
-    "set_comprehension",
-    "dictionary_comprehension",
-    "generator_expression",
-}
+_COMPREHENSIONS = re.compile("(?:list|set|dictionary)_comprehension|generator_expression")
 _PATTERNS = {"pattern_list", "tuple_pattern", "list_pattern", "list_splat_pattern"}
 _PARAMETER_LISTS = {"parameters", "lambda_parameters"}
 _PARAMETERS = {"default_parameter", "typed_parameter", "typed_default_parameter"}
@@ -138,7 +134,7 @@ def _binding_scope(node: Node, scopes: tuple[Scope, ...]) -> Scope:
     """Return where a binding takes place: what ``:=`` binds in a comprehension is bound around
     it."""
     if kind_of(node.parent) == "named_expression":
-        return next(scope for scope in scopes if scope.kind not in _COMPREHENSIONS)
+        return next(scope for scope in scopes if not _COMPREHENSIONS.fullmatch(scope.kind))
     return scopes[0]
 
 
@@ -235,7 +231,7 @@ def _holds(outer: Node, inner: Node, use: Use) -> bool:
     if outer.type in ("function_definition", "lambda"):
         is_own = use is Use.PARAMETER and outer.child_by_field_name("parameters") == inner
         return is_own or outer.child_by_field_name("body") == inner
-    return outer.type in _COMPREHENSIONS
+    return _COMPREHENSIONS.fullmatch(outer.type) is not None
 
 
 def _is_first_iterable(clause: Node, node: Node) -> bool:

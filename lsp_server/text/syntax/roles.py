@@ -27,33 +27,18 @@ class Role(Enum):
 PROSE = {"csv", "gitcommit", "markdown", "markdown_inline", "org", "pem", "po", "psv", "rst", "tsv"}
 """Grammars of documents: what is nothing else is text there."""
 
-MARKUP = {
-    "astro", "bibtex", "dtd", "embeddedtemplate", "heex", "html", "ini", "json", "latex",
-    "properties", "svelte", "toml", "twig", "typst", "vue", "xml", "yaml",
-}  # fmt: skip
+MARKUP = {*TABLE["kinds of nodes"]["markup"].split()}
 """Grammars of marked text and of data: most words there are no identifiers."""
 
 _COMMENT = re.compile(r"comment|^shebang|^hash_bang|^(?:pod|marginalia|haddock)$")
-_STRING = re.compile(
-    r"(?:^|_)(?:string|str|char|character|rune|regexp?|charlist|sigil|heredoc|nowdoc)"
-    r"(?:_(?:literal|lit|value|expression|constant_expr|body|block|template|characters))?$"
-    r"|(?:^|_)quoted_(?:attribute_value|argument|element|content|key|word|word_list|atom|keyword"
-    r"|symbol|template)$"
-    r"|(?:^|_)quote_scalar$|^block_scalar$|^quasiquote_body$|^command_literal$"
-)
+_STRING = re.compile(TABLE["patterns"]["string"])
 _NO_STRING = re.compile(r"^(?:concatenated_string|bit_string|info_string)$|^unquoted_")
 _RUNS = re.compile(r"interpol|substitution$|expansion$|sub_expression|_eval$|^template_directive")
 _RUNS_NOT = re.compile(r"escape|(?:_start|_quote|_end|_brace|_clause)$")
-_NAME = re.compile(
-    r"variable|identifier|expression|subscript|_access|^(?:scalar|array|hash|unit|varname)$"
-)
+_NAME = re.compile(TABLE["patterns"]["name"])
 _NAMES_IN_STRINGS = {"cmake", "groovy", "perl", "php", "powershell"}
 """Grammars whose strings hold names and expressions without a node around them."""
-_NO_IDENTIFIER = re.compile(
-    r"literal|number|integer|float|decimal|boolean|^bool|^(?:true|false|null|nil|none|undefined)$"
-    r"|^keyword_|_keyword$|^predefined_type$|^primitive_type$|^integral_type$|_modifier$|operator"
-    r"|^(?:this|self|super)$|_marker$|_delimiter$|escape(?!d$)"
-)
+_NO_IDENTIFIER = re.compile(TABLE["patterns"]["no identifier"])
 
 
 def role_of_kind(grammar: str, kind: str) -> Role | None:

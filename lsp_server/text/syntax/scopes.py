@@ -14,26 +14,10 @@ if TYPE_CHECKING:
 
     from lsp_server.text.syntax.tree import SyntaxTree
 
-_SCOPE = re.compile(
-    r"""^(?:
-    (?:\w+_)?(?:function|method|constructor|destructor|accessor|subroutine|init|deinit|initializer)
-        _(?:definition|declaration|item|statement|declaration_statement|expression)
-    |(?:generator_|arrow_|anonymous_)?function
-    |(?:abstract_)?(?:function|method)_(?:signature|type)|function_signature_item|method_elem
-    |anonymous_subroutine_expression|(?:singleton_)?method|func_literal|preproc_function_def
-    |lambda|lambda_(?:expression|literal)|closure_expression
-    |(?:\w+_)?(?:class|struct|interface|trait|enum|record|object|namespace|protocol|extension)
-        _(?:definition|declaration|specifier|item|literal)
-    |(?:singleton_|anonymous_)?class|module|impl_item|mod_item|companion_object
-    |(?:static|anonymous)_initializer
-    )$""",
-    re.VERBOSE,
-)
+_SCOPE = re.compile(TABLE["patterns"]["scope"])
 _BLOCKS = TABLE["blocks"]
 """What else opens a scope, by grammar."""
-_CLASS = re.compile(
-    r"class|(?<!con)(?<!de)struct|interface|trait|enum|record|object|protocol|extension|impl_item"
-)
+_CLASS = re.compile(TABLE["patterns"]["class"])
 _NO_NAME = re.compile(r"lambda|closure|arrow|anonymous|literal|_initializer$")
 """Scopes that have no name: all that is in them belongs to them."""
 _CALLS = re.compile(r"[({]")

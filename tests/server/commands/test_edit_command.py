@@ -108,6 +108,17 @@ def test_an_answer_that_does_not_parse_is_refused(engine, tmp_path, capsys):
     assert "does not parse" in capsys.readouterr().err
 
 
+def test_a_rename_goes_beyond_the_lines_and_other_files_are_told(engine, tmp_path, capsys):
+    path = tmp_path / "shapes.py"
+    path.write_text("class Rect:\n    pass\n\n\nunit = Rect()\n")
+    (tmp_path / "cart.py").write_text("from shapes import Rect\n")
+    asked = ["--instruction", "rename Rect to Box", "--workspace", str(tmp_path)]
+    assert main(["edit", str(path), "--lines", "1:2", "--write", "--model", "another", *asked]) == 0
+    assert path.read_text() == "class Box:\n    pass\n\n\nunit = Box()\n"
+    assert "cart.py line 1: Rect stays in other files" in capsys.readouterr().err.replace("\n", " ")
+    assert not engine.jobs
+
+
 @pytest.mark.parametrize("lines", ["0:1", "2:1", "1:9", "a:b", ":", "1:"])
 def test_wrong_ranges(engine, tmp_path, capsys, lines):
     path = tmp_path / "notes.txt"

@@ -49,4 +49,5 @@ class DaemonStandIn:
         if params["instruction"] == "refuse":
             raise EditRefused("the model wrote nothing that can be used")
         new = self.rewrite(old)
-        return {"text": new, "hunks": [1] if new != old else [], "warning": ""}
+        hunk = {"range": params["range"], "newText": new}
+        return {"text": new, "hunks": [hunk] if new != old else [], "warning": ""}

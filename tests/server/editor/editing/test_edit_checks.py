@@ -144,3 +144,11 @@ def test_answers_that_break_code_or_change_what_was_not_asked(
 ) -> None:
     assert doubt in doubt_about(old, new, language, instruction, old)
     assert bool(doubt) == bool(doubt_about(old, new, language, instruction, old))
+
+
+@data_cases()
+def test_an_answer_is_compared_with_its_instruction(
+    language: str, instruction: str, old: str, new: str, right: str, doubt: str
+) -> None:
+    assert doubt in doubt_about(old, new, language, instruction, old)
+    assert doubt_about(old, right, language, instruction, old) == ""

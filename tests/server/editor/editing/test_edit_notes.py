@@ -198,10 +198,23 @@ def test_much_text_from_nowhere_that_was_not_asked_for_is_doubtful(
     assert ("much that was not asked for" in doubt) is is_doubtful
     notes = [one.note for one in noted_hunks(OLD, new, instruction, "python", OLD)]
     assert (NOT_IN_INSTRUCTION in notes) is is_doubtful
-    assert doubt_about(OLD, new, "python", instruction, f"{OLD}\n{text.upper()}") == "", (
-        "known text"
-    )
+    known_text = doubt_about(OLD, new, "python", instruction, f"{OLD}\n{text.upper()}")
+    assert "much" not in known_text
     few = f"{OLD}\n{''.join(text.splitlines(keepends=True)[:5])}"
-    assert doubt_about(OLD, few, "python", instruction, OLD) == "", "a few lines"
+    assert "much" not in doubt_about(OLD, few, "python", instruction, OLD), "a few lines"
     edit, _ = edited(OLD, new, instruction)
     assert bool(edit.warning) is is_doubtful
+
+
+def test_a_rename_below_an_instruction_comment_goes_beyond_the_selection() -> None:
+    text = "unit = 1\n# redraft: rename unit to size\nprint(unit)\nprint(unit + 1)\n"
+    document = Document("u", "python", 1, text)
+    provider = EditProvider("c", Settings, lambda: engine_of("", "m"))
+    start, end = Position(1, 0), Position(2, 11)
+    request = EditRequest(
+        document, "u.py", "", start, end, "rename unit to size", with_comment=True
+    )
+    edit = asyncio.run(provider.edit(request))
+    assert applied(text, edit) == "size = 1\nprint(size)\nprint(size + 1)\n"
+    assert edit.text == "print(size)"
+    assert "-unit = 1\n" in edit.diff

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from rename_cases import RenameCase, rename_cases
@@ -14,6 +15,7 @@ from text_cases import data_beside, data_cases
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
+from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.shared.errors import EditRefused
 
 
@@ -22,10 +24,8 @@ def renamed(instruction: str, text: str, language: str, *, part: str = "") -> st
     start = text.index(part)
     end = start + len(part) if part else len(text)
     where = EditedPart(text, start, end, language)
-    hunks = rename_changes(instruction, where)
-    if hunks is None:
-        return None
-    return text[:start] + apply_hunks(where.code, hunks) + text[end:]
+    rename = rename_changes(instruction, where)
+    return None if rename is None else apply_hunks(text, rename.moved(start))
 
 
 def test_renames_are_exact_in_every_language_and_indentation(amount: Amount) -> None:
@@ -118,6 +118,29 @@ def test_only_the_selected_lines_change() -> None:
     )
 
 
+@data_cases()
+def test_what_the_selected_lines_name_is_renamed_in_all_of_the_file_or_told(
+    instruction: str, language: str, part: str, text: str, wanted: str, doubt: str
+) -> None:
+    assert renamed(instruction, text, language, part=part) == wanted
+    where = EditedPart(text, text.index(part), text.index(part) + len(part), language)
+    rename = rename_changes(instruction, where)
+    assert rename is not None
+    assert doubt in rename.doubt
+    assert bool(doubt) == bool(rename.doubt)
+
+
+def test_the_use_in_another_file_is_told(tmp_path: Path) -> None:
+    text = "class Rect:\n    pass\n"
+    (tmp_path / "shapes.py").write_text(text)
+    (tmp_path / "cart.py").write_text("\nfrom shapes import Rect\n\nRect()\n")
+    where = EditedPart(text, 0, len(text), "python", "shapes.py")
+    rename = rename_changes("rename Rect to Box", where)
+    assert rename is not None
+    told = renamed_elsewhere(rename, where, str(tmp_path))
+    assert told.startswith("cart.py line 2, and 1 more: Rect stays in other files")
+
+
 def test_a_collision_outside_of_the_selected_lines_is_seen() -> None:
     text = "def f(a):\n    b = 1\n    return a\n"
     with pytest.raises(EditRefused, match="line 2"):
@@ -203,9 +226,9 @@ def test_what_cannot_be_told_apart_is_refused_with_its_line(case: RenameCase) ->
 @pytest.mark.parametrize("case", rename_cases("marked"), ids=str)
 def test_what_may_be_anothers_has_a_note(case: RenameCase) -> None:
     where = EditedPart(case.text, 0, len(case.text), case.language)
-    hunks = rename_changes("rename foo to bar", where)
-    assert hunks is not None
-    assert sum(bool(hunk.note) for hunk in hunks) == int(case.name)
+    rename = rename_changes("rename foo to bar", where)
+    assert rename is not None
+    assert sum(bool(hunk.note) for hunk in rename.hunks) == int(case.name)
 
 
 def test_a_class_of_a_page_is_renamed_in_its_style_sheet_and_in_its_tags() -> None:
