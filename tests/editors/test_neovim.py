@@ -323,7 +323,7 @@ def test_the_last_line_says_how_far_a_model_is_that_is_fetched(
     assert cut.startswith("redraft: the model mmm")
     assert len(cut) < 400
     assert editor.lua("return vim.api.nvim_get_mode().blocking") is False
-    assert editor.lua(TELL_FETCHING, "") == "redraft: nothing is fetched any more"
+    assert editor.lua(TELL_FETCHING, "") == "redraft: fetching has ended"
 
 
 COLOUR = "return vim.api.nvim_get_hl(0, { name = ..., link = false }).ctermfg or vim.NIL"

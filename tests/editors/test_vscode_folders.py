@@ -136,6 +136,7 @@ def test_the_servers_own_environment_is_made_when_the_user_agrees(
         offer.wait_for()
         assert window.state() == "inactive", "nothing went wrong"
         offer.get_by_role("button", name="Install", exact=True).click()
+        window.wait(lambda: "installing the server" in window.summary(), "what is under way")
         window.wait_running()
         (chosen,) = (tmp_path / "code-server").rglob("server/current.json")
         told = json.loads(chosen.read_text(encoding="utf-8"))

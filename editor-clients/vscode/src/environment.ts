@@ -20,7 +20,10 @@ export class PrivateEnvironment {
   private readonly packed: string;
   private readonly folder: string;
 
-  constructor(private readonly context: vscode.ExtensionContext) {
+  constructor(
+    private readonly context: vscode.ExtensionContext,
+    private readonly onInstall: () => void,
+  ) {
     this.packed = path.join(context.extensionUri.fsPath, "server");
     this.folder = path.join(context.globalStorageUri.fsPath, "server");
   }
@@ -87,6 +90,7 @@ export class PrivateEnvironment {
     const script = path.join(this.packed, "install.py");
     const args = [...before, script, "install", "--folder", this.folder, ...from];
     const progress = { location: vscode.ProgressLocation.Notification, title: "Redraft: installing the server…" };
+    this.onInstall();
     // What lies in the folder that is open must not lead the installation: it runs in a folder of the extension's.
     const code = await vscode.window.withProgress(progress, () =>
       runVisibly("install server", command, args, this.folder),

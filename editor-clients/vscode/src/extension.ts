@@ -17,6 +17,7 @@ import type { NextEdit } from "./nextEdit";
 import { NextEdits } from "./nextEdits";
 import { Previews } from "./preview";
 import { chooseModelNotification } from "./protocol";
+import type { Status } from "./protocol";
 import { findServer, ServerMissing } from "./server";
 import { keyEnvironment, setServerKey } from "./serverKey";
 import { fitOf } from "./serverVersion";
@@ -40,7 +41,9 @@ class Extension implements vscode.Disposable {
   private readonly secrets: vscode.SecretStorage;
 
   constructor(context: vscode.ExtensionContext) {
-    this.environment = new PrivateEnvironment(context);
+    this.environment = new PrivateEnvironment(context, () => {
+      if (!this.client) this.status.show({ state: "loading", message: "installing the server" });
+    });
     this.secrets = context.secrets;
     this.edits = new Edits(() => this.client, new InstructionBox(context.globalState), this.previews);
     this.nextEdits = new NextEdits(context.extensionUri, (document) => this.edits.isReviewed(document));
@@ -87,9 +90,15 @@ class Extension implements vscode.Disposable {
         return;
       }
       // Red is for what went wrong; nothing did.
-      this.status.show({ state: "inactive", message: "no server found", remedy: "click to install one or set its path" });
+      const missing: Status = {
+        state: "inactive",
+        message: "no server found",
+        remedy: "click to install one or set its path",
+      };
+      this.status.show(missing);
       const question = "Redraft's server was not found. Install it into a private Python environment of this extension?";
       if (await this.environment.offer(question)) await this.start();
+      else this.status.show(missing);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
       this.output.error(message);

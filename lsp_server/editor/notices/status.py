@@ -140,7 +140,7 @@ def _remedy_of_failure(condition: Condition) -> str:
 
 
 def _name(engine: EngineStatus) -> str:
-    return "" if engine.model == "none" else f"{engine.model} {engine.dtype}"
+    return "" if engine.model == "none" else f"{engine.model} {engine.dtype}".removesuffix(" auto")
 
 
 def _used(used: UsedModel, engine: EngineStatus) -> dict[str, Any]:

@@ -217,6 +217,9 @@ def _typed(
         minutes = sum(typed.seconds.values()) / 60
         used = seconds_by_process(roots)
         used.subtract(before)
+        # What ended meanwhile counts for the daemon.
+        used["editor.daemon.host"] += sum(seconds for seconds in used.values() if seconds < 0)
+        used = +used
     for each in typed.shown if is_logged else ():
         place = "prose" if each.is_prose else "code"
         print(f"{each.verdict:8}{place:6}{each.language:16}{each.text!r} | {each.rest[:40]!r}")

@@ -18,7 +18,7 @@ local function tell_fetching(fetching, before)
   if fetching == before then
     return
   end
-  local text = 'redraft: ' .. (fetching ~= '' and fetching or 'nothing is fetched any more')
+  local text = 'redraft: ' .. (fetching ~= '' and fetching or 'fetching has ended')
   vim.api.nvim_echo({ { vim.fn.strcharpart(text, 0, vim.v.echospace) } }, false, {})
 end
 

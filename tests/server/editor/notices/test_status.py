@@ -12,7 +12,7 @@ from text_cases import data_cases
 from accel.errors import NO_MODEL
 from lsp_server.commands.cli.status import _page
 from lsp_server.editor.notices.reasons import reason_of
-from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _state
+from lsp_server.editor.notices.status import NO_FILLING, Performance, _hint, _name, _state
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.contract.status import EngineStatus
 
@@ -132,3 +132,10 @@ def test_the_page_of_the_command_says_how_a_model_stands(
 ) -> None:
     told = [line.strip() for line in _page(a_status(**engine)).splitlines()[2:-1]]
     assert told == [f"engine    m (auto): {lines[0]}", *lines[1:]]
+
+
+def test_a_model_that_is_not_loaded_yet_has_no_number_format() -> None:
+    assert [_name(EngineStatus(model="m", dtype=dtype)) for dtype in ("auto", "Q8_0")] == [
+        "m",
+        "m Q8_0",
+    ]
