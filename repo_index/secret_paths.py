@@ -10,22 +10,7 @@ from fnmatch import translate
 from functools import lru_cache
 from pathlib import Path
 
-_HOME_FOLDERS = (
-    *(".aws", ".azure", ".kube", ".docker", ".gcloud", ".minikube", ".oci", ".terraform.d"),
-    *(".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli", ".config/doctl"),
-    *(".config/rclone", ".config/op", ".config/sops", ".config/containers", ".config/stripe"),
-    *(".config/heroku", ".config/pypoetry", ".config/github-copilot", ".config/configstore"),
-    *(".config/fly", ".fly", ".kaggle", ".databricks", ".cargo/credentials", ".gem/credentials"),
-    *(".m2/settings.xml", ".subversion/auth", ".putty", ".password-store", ".local/share/keyrings"),
-    *(".config/git/credentials", ".pki", ".jupyter/jupyter_server_config.json", ".snowflake"),
-    *(".dbt", ".gradle/gradle.properties", ".config/msmtp", ".config/lftp", ".config/isyncrc"),
-    *(".config/aerc", ".config/neomutt", ".config/mutt", ".mutt", ".config/filezilla", ".vnc"),
-    *(".filezilla", ".snowsql", ".weechat", ".config/weechat", ".purple", ".chef", ".composer"),
-    *(".huggingface", ".cache/huggingface/token", ".android", ".step", ".vault", ".wrangler"),
-    *("library/keychains", "library/application support/gcloud", "appdata/roaming/gcloud"),
-    *("appdata/roaming/gnupg", "appdata/roaming/github cli", "appdata/roaming/gh"),
-    *("appdata/roaming/docker", "appdata/roaming/postgresql", "appdata/roaming/nuget/nuget.config"),
-)
+_HOME_FOLDERS = Path(__file__).with_name("secret_homes.txt").read_text("utf-8").splitlines()
 """Below a home, in small letters. A file may be listed by itself."""
 _SECRET_FOLDERS = frozenset({".ssh", ".gnupg", ".env.d", ".envs"})
 """Held back wherever they lie."""

@@ -7,15 +7,15 @@ layout says. One that fits none is refused.
 from __future__ import annotations
 
 import ctypes
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 _SPARE = ctypes.c_uint8 * 256
 """Room after a structure: a library writes its own size, and reads no more of what it is given."""
 
-_NUMBER, _FRACTION, _FLAG = ctypes.c_int32, ctypes.c_float, ctypes.c_bool
-_POINTER, _SIZE = ctypes.c_void_p, ctypes.c_size_t
 _VARIES = object()
 """A default that differs between builds."""
 
@@ -34,54 +34,28 @@ class Batch(ctypes.Structure):
     ]
 
 
-_CONTEXT: dict[str, tuple[Any, Any]] = {
-    "n_ctx": (_NUMBER, 512),
-    "n_batch": (_NUMBER, 2048),
-    "n_ubatch": (_NUMBER, 512),
-    "n_seq_max": (_NUMBER, 1),
-    "n_rs_seq": (_NUMBER, 0),
-    "n_outputs_max": (_NUMBER, 0),
-    "n_outputs_max_per_seq": (_NUMBER, 1),
-    "n_threads": (_NUMBER, 4),
-    "n_threads_batch": (_NUMBER, 4),
-    "ctx_type": (_NUMBER, 0),
-    "rope_scaling_type": (_NUMBER, -1),
-    "pooling_type": (_NUMBER, -1),
-    "attention_type": (_NUMBER, -1),
-    "flash_attn_type": (_NUMBER, -1),
-    **dict.fromkeys(("rope_freq_base", "rope_freq_scale"), (_FRACTION, 0.0)),
-    **dict.fromkeys(("yarn_ext_factor", "yarn_attn_factor"), (_FRACTION, -1.0)),
-    **dict.fromkeys(("yarn_beta_fast", "yarn_beta_slow"), (_FRACTION, -1.0)),
-    "yarn_orig_ctx": (_NUMBER, 0),
-    "defrag_thold": (_FRACTION, _VARIES),
-    **dict.fromkeys(("cb_eval", "cb_eval_user_data"), (_POINTER, None)),
-    **dict.fromkeys(("type_k", "type_v"), (_NUMBER, 1)),
-    "moe_cache_size": (_SIZE, 0),
-    **dict.fromkeys(("abort_callback", "abort_callback_data"), (_POINTER, None)),
-    "embeddings": (_FLAG, False),
-    **dict.fromkeys(("offload_kqv", "no_perf", "op_offload", "swa_full"), (_FLAG, True)),
-    "kv_unified": (_FLAG, False),
-    "samplers": (_POINTER, None),
-    "n_samplers": (_SIZE, 0),
+TYPES: dict[str, Any] = {
+    "none": None,
+    "flag": ctypes.c_bool,
+    "number": ctypes.c_int32,
+    "whole": ctypes.c_uint32,
+    "size": ctypes.c_size_t,
+    "fraction": ctypes.c_float,
+    "fractions": ctypes.POINTER(ctypes.c_float),
+    "text": ctypes.c_char_p,
+    "pointer": ctypes.c_void_p,
+    "batch": Batch,
 }
-"""``llama_context_params`` of the newest builds: the type and the default of each field."""
-
-_MODEL: dict[str, tuple[Any, Any]] = {
-    **dict.fromkeys(("devices", "tensor_buft_overrides"), (_POINTER, None)),
-    "n_gpu_layers": (_NUMBER, _VARIES),
-    "split_mode": (_NUMBER, 1),
-    "load_mode": (_NUMBER, _VARIES),
-    "lazy_mode": (_NUMBER, _VARIES),
-    "main_gpu": (_NUMBER, 0),
-    **dict.fromkeys(("tensor_split", "progress_callback"), (_POINTER, None)),
-    **dict.fromkeys(("progress_callback_user_data", "kv_overrides"), (_POINTER, None)),
-    "vocab_only": (_FLAG, False),
-    "use_mmap": (_FLAG, True),
-    **dict.fromkeys(("use_direct_io", "use_mlock", "check_tensors"), (_FLAG, False)),
-    "use_extra_bufts": (_FLAG, True),
-    **dict.fromkeys(("no_host", "no_alloc"), (_FLAG, False)),
-}
-"""``llama_model_params`` of all builds."""
+HEADER = json.loads(Path(__file__).with_name("llama_h.json").read_text("utf-8"))
+"""Functions with the types of their result and arguments, and the fields of ``llama_model_params``
+of all builds and of ``llama_context_params`` of the newest: the type and the default of each."""
+_CONTEXT, _MODEL = (
+    {
+        name: (TYPES[kind], _VARIES if default == "varies" else default)
+        for name, (kind, default) in HEADER[structure].items()
+    }
+    for structure in ("context", "model")
+)
 
 
 @dataclass(frozen=True)

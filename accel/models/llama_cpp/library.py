@@ -14,58 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from accel.models.llama_cpp.devices import Device
-from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, MODEL_LAYOUTS, Batch, fitting
+from accel.models.llama_cpp.layouts import CONTEXT_LAYOUTS, HEADER, MODEL_LAYOUTS, TYPES, fitting
 from accel.models.llama_cpp.library_files import LibraryFile, find_library
 
-_HANDLE, _TEXT, _WHOLE, _FLAG = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32, ctypes.c_bool
-_SIZE = ctypes.c_size_t
+_HANDLE, _TEXT = ctypes.c_void_p, ctypes.c_char_p
 
-_FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "llama_backend_init": (None, ()),
-    "llama_log_set": (None, (_HANDLE, _HANDLE)),
-    "llama_print_system_info": (_TEXT, ()),
-    "llama_model_free": (None, (_HANDLE,)),
-    "llama_model_get_vocab": (_HANDLE, (_HANDLE,)),
-    "llama_model_n_ctx_train": (_WHOLE, (_HANDLE,)),
-    "llama_model_n_embd": (_WHOLE, (_HANDLE,)),
-    "llama_model_n_head": (_WHOLE, (_HANDLE,)),
-    "llama_model_n_head_kv": (_WHOLE, (_HANDLE,)),
-    "llama_model_n_layer": (_WHOLE, (_HANDLE,)),
-    "llama_model_n_swa": (_WHOLE, (_HANDLE,)),
-    "llama_model_is_recurrent": (_FLAG, (_HANDLE,)),
-    "llama_model_is_hybrid": (_FLAG, (_HANDLE,)),
-    "llama_model_has_encoder": (_FLAG, (_HANDLE,)),
-    "llama_model_is_diffusion": (_FLAG, (_HANDLE,)),
-    "llama_vocab_n_tokens": (_WHOLE, (_HANDLE,)),
-    "llama_vocab_is_eog": (_FLAG, (_HANDLE, _WHOLE)),
-    "llama_free": (None, (_HANDLE,)),
-    "llama_get_memory": (_HANDLE, (_HANDLE,)),
-    "llama_batch_init": (Batch, (_WHOLE, _WHOLE, _WHOLE)),
-    "llama_batch_free": (None, (Batch,)),
-    "llama_decode": (_WHOLE, (_HANDLE, Batch)),
-    "llama_get_logits": (ctypes.POINTER(ctypes.c_float), (_HANDLE,)),
-    "llama_memory_clear": (None, (_HANDLE, _FLAG)),
-    "llama_memory_seq_rm": (_FLAG, (_HANDLE, _WHOLE, _WHOLE, _WHOLE)),
-    "llama_memory_seq_cp": (None, (_HANDLE, _WHOLE, _WHOLE, _WHOLE, _WHOLE)),
-    "llama_memory_seq_pos_max": (_WHOLE, (_HANDLE, _WHOLE)),
-    "llama_state_seq_get_size": (_SIZE, (_HANDLE, _WHOLE)),
-    "llama_state_seq_get_data": (_SIZE, (_HANDLE, _HANDLE, _SIZE, _WHOLE)),
-    "llama_state_seq_set_data": (_SIZE, (_HANDLE, _HANDLE, _SIZE, _WHOLE)),
-    "llama_n_ctx": (ctypes.c_uint32, (_HANDLE,)),
-    "llama_n_batch": (ctypes.c_uint32, (_HANDLE,)),
-    "llama_n_seq_max": (ctypes.c_uint32, (_HANDLE,)),
-    "llama_n_rs_seq": (ctypes.c_uint32, (_HANDLE,)),
-}
-_OF_GGML: dict[str, tuple[Any, tuple[Any, ...]]] = {
-    "ggml_backend_load_all": (None, ()),
-    "ggml_backend_load_all_from_path": (None, (_TEXT,)),
-    "ggml_backend_dev_count": (_SIZE, ()),
-    "ggml_backend_dev_get": (_HANDLE, (_SIZE,)),
-    "ggml_backend_dev_name": (_TEXT, (_HANDLE,)),
-    "ggml_backend_dev_description": (_TEXT, (_HANDLE,)),
-    "ggml_backend_dev_type": (_WHOLE, (_HANDLE,)),
-    "ggml_backend_dev_memory": (None, (_HANDLE, _HANDLE, _HANDLE)),
-}
 _GPU, _INTEGRATED_GPU = 1, 2
 _OF_VERSIONS = "llama_version", "ggml_version", "ggml_commit"
 _GGML_NAMES = "ggml.dll", "ggml-base.dll"
@@ -82,9 +35,10 @@ class Library:
         """Load and check it. Raises LibraryRefused."""
         self.file = file
         self._loaded = _load(file.path)
-        for name, signature in (_FUNCTIONS | _OF_GGML).items():
-            setattr(self, name, self._function(name, *signature))
-        self._note = ctypes.CFUNCTYPE(None, _WHOLE, _TEXT, _HANDLE)(_note)
+        for name, (result, *arguments) in HEADER["functions"].items():
+            types = tuple(TYPES[kind] for kind in arguments)
+            setattr(self, name, self._function(name, TYPES[result], types))
+        self._note = ctypes.CFUNCTYPE(None, ctypes.c_int32, _TEXT, _HANDLE)(_note)
         self.llama_log_set(self._note, None)
         self._check()
         self.llama_backend_init()
@@ -130,7 +84,7 @@ class Library:
     def _device(self, handle: int) -> Device:
         words = self.ggml_backend_dev_name, self.ggml_backend_dev_description
         name, description = (word(handle).decode("utf-8", "replace").strip() for word in words)
-        kind, free, total = self.ggml_backend_dev_type(handle), _SIZE(), _SIZE()
+        kind, free, total = self.ggml_backend_dev_type(handle), ctypes.c_size_t(), ctypes.c_size_t()
         self.ggml_backend_dev_memory(handle, ctypes.byref(free), ctypes.byref(total))
         is_gpu, is_integrated = kind in (_GPU, _INTEGRATED_GPU), kind == _INTEGRATED_GPU
         return Device(name, description, is_gpu, is_integrated, free.value)

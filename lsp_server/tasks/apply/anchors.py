@@ -171,9 +171,11 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str], is_
     code = "\n".join(text[shown.start : shown.end])
     if below is None or any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
         return False
-    if below in snippet.holders and not is_same:
+    own = depth(text[shown.start])
+    is_beside = own > 0 and below in snippet.holders and depth(snippet.lines[below]) == own
+    if below in snippet.holders and not is_same and not is_beside:
         return False
-    return not is_cut and depth(snippet.lines[below]) <= depth(text[shown.start])
+    return not is_cut and depth(snippet.lines[below]) <= own
 
 
 def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> SnippetHunks:

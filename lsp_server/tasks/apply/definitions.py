@@ -11,7 +11,7 @@ _DEFINITION = re.compile(
     r"\s*\(?(?:(?:export|default|public|private|protected|static|async|abstract|final|pub|virtual|"
     r"override|inline|unsafe|extern)\s+)*"
     r"(?:def|class|function\*?|func|fn|sub|interface|struct|enum|trait|module|method|proc|defun|"
-    r"impl)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+(?:[.:][\w$]+)*)"
+    r"impl|type|namespace|record|mod)\b\s*(?:\([^)]*\)\s*)?(?P<name>[\w$]+(?:[.:][\w$]+)*)"
 )
 _METHOD = re.compile(
     r"\s*(?:[\w<>\[\],.*&]+\s+)*(?!(?:if|for|while|switch|catch|with|return|elif|"
@@ -107,7 +107,10 @@ def definitions_of(lines: Sequence[str]) -> list[Definition]:
     made: list[Definition] = []
     around: list[Definition] = []
     for number, line in enumerate(lines):
-        if not (name := opens_definition(line)):
+        name = opens_definition(line)
+        if not name and "".join(lines[number + 1 : number + 2]).strip() == "{":
+            name = defined_name(f"{line.rstrip()} {{")
+        if not name:
             continue
         while around and (
             around[-1].end <= number or depth(lines[around[-1].start]) >= depth(line)
@@ -128,3 +131,12 @@ _IMPORT = re.compile(
 def is_import(line: str) -> bool:
     """Return whether a line imports something."""
     return _IMPORT.match(line) is not None
+
+
+_MODULE = re.compile(r"\s*from\s+(\S+)\s+import\b|.*\bfrom\s+[\"']([^\"']+)[\"'];?\s*$")
+
+
+def module_of(line: str) -> str:
+    """Return the module that names are imported from in a line; nothing for any other line."""
+    match = _MODULE.match(line)
+    return (match[1] or match[2]) if match else ""

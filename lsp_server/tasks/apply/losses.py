@@ -8,7 +8,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from lsp_server.tasks.apply.definitions import assigned_name, closes_block, defined_name, depth
+from lsp_server.tasks.apply.definitions import (
+    assigned_name,
+    closes_block,
+    defined_name,
+    depth,
+    module_of,
+)
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.text.line_diff import opcodes
 
@@ -19,7 +25,7 @@ _WORD, _SIGN = re.compile(r"\w"), re.compile(r"\S")
 
 def meant(line: str) -> str:
     """Return what a line is about: what it defines or gives a value to, else all of it."""
-    return defined_name(line) or assigned_name(line) or line.strip()
+    return defined_name(line) or assigned_name(line) or module_of(line) or line.strip()
 
 
 class Deletion(NamedTuple):

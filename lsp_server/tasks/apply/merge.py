@@ -8,11 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, new_and_cut, shown_whole
-from lsp_server.tasks.apply.definitions import block_end, depth, is_import
+from lsp_server.tasks.apply.definitions import depth, is_import
 from lsp_server.tasks.apply.file_text import FileText, common, lines_of
+from lsp_server.tasks.apply.insertions import new_definitions, new_imports
 from lsp_server.tasks.apply.losses import ShownLines, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
-from lsp_server.tasks.apply.placing import Lines, Span
+from lsp_server.tasks.apply.placing import Span
 from lsp_server.tasks.apply.refusals import (
     MORE_CONTEXT,
     MOST_SHOWN,
@@ -75,7 +76,9 @@ def apply_snippet(original: str, snippet: str, language: str | None = None) -> M
             f"the snippet has {len(parts.lines)} lines and the file {len(file.lines)}, too many to "
             "compare; send the lines that change, with place holders for the others"
         )
-    parts, spans, news = _imports_aside(parts, file.lines)
+    parts, spans, news = new_imports(parts, file.lines)
+    parts, ends, at_ends = new_definitions(parts, file.lines, anchors_of(parts, file.lines))
+    spans, news = [*spans, *ends], [*news, *at_ends]
     if not any(line.strip() for line in file.lines) and not spans:
         text = file.joined([line for hunk in parts.hunks for line in hunk.lines])
         refuse_broken(original, text, language)
@@ -105,35 +108,6 @@ def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:
     if not is_whole or len(new) < WHOLE_SHARE * len(old):
         return None
     return file.replaced([(head, len(old) - tail)], [new[head : len(new) - tail]])
-
-
-def _imports_aside(
-    parts: SnippetHunks, file: Lines
-) -> tuple[SnippetHunks, list[Span], list[Sequence[str]]]:
-    """Return a snippet without the hunks that are new imports alone, and where these go: below the
-    last import of the file."""
-    own = {line.strip() for line in file}
-    last = max(
-        (n for n, line in enumerate(file) if is_import(line) and not depth(line)), default=-1
-    )
-    hunks: list[Hunk] = []
-    news: list[Hunk] = []
-    for hunk in parts.hunks:
-        code = [line for line in hunk.lines if line.strip()]
-        is_new = (
-            last >= 0 and all(map(is_import, code)) and not own.intersection(map(str.strip, code))
-        )
-        (news if is_new else hunks).append(hunk)
-    if not news:
-        return parts, [], []
-    end = block_end(file, last)
-    lines = [line for hunk in news for line in hunk.lines if line.strip()]
-    kept = parts._replace(
-        hunks=tuple(hunks),
-        open_top=parts.open_top and parts.hunks[0] in hunks,
-        open_end=parts.open_end and parts.hunks[-1] in hunks,
-    )
-    return kept, [(end, end)], [lines]
 
 
 def chosen_reading(
@@ -170,8 +144,7 @@ def chosen_reading(
         gone = shown_lines.loss(rival.spans, rival.news, is_strict=False)
         if not gone or more or best.doubted - rival.doubted:
             return True
-        ends = (parts.open_top and not gone[0], parts.open_end and gone[1] == len(lines))
-        return bool(parts.holders) and any(ends)
+        return bool(parts.holders) and parts.open_end and gone[1] == len(lines)
 
     _refuse_loose(lines, parts, best)
     if rivals := [rival for rival in rivals if may_be(rival)]:

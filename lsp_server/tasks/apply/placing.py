@@ -7,7 +7,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from lsp_server.tasks.apply.definitions import defined_name, indentation
+from lsp_server.tasks.apply.definitions import closes_block, defined_name, indentation
 
 _WORD = re.compile(r"\w")
 Span = tuple[int, int]
@@ -91,8 +91,9 @@ def joined(
     for number, ((start, end), new) in enumerate(zip(regions, news, strict=True)):
         following = regions[number + 1][0] if number + 1 < len(regions) else len(lines)
         lead, tail = blank(new), blank(new[::-1])
-        head = start + min(lead, blank(lines[start:end]))
-        foot = end - min(tail, blank(lines[head:end][::-1]))
+        blanks = blank(lines[start:end])
+        head = start + min(lead or blanks, blanks)
+        foot = end - (blank(lines[head:end][::-1]) if tail else 0)
         above = head - start + blank(lines[place:start][::-1])
         below = end - foot + blank(lines[end:following])
         code = new[lead : len(new) - tail]
@@ -101,6 +102,12 @@ def joined(
             above = lead
         if code and head < foot and _is_about(code[-1], lines[foot - 1]):
             below = tail
+        if not code and head < foot:
+            # Of the empty lines around what goes those on one side go with it.
+            gaps = blank(lines[place:head][::-1]), blank(lines[foot:following])
+            is_end = foot == len(lines) or closes_block(lines[foot])
+            head -= gaps[0] if is_end else 0
+            foot += min(gaps)
         spans.append((head, foot))
         texts.append(("",) * (lead - above) + code + ("",) * (tail - below))
         place = foot

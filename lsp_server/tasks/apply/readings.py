@@ -15,7 +15,13 @@ from types import MappingProxyType
 
 from lsp_server.tasks.apply.alignment import Alignment, SnippetAligner
 from lsp_server.tasks.apply.anchors import Anchors
-from lsp_server.tasks.apply.definitions import defined_name, definitions_of, depth, is_import
+from lsp_server.tasks.apply.definitions import (
+    closes_block,
+    defined_name,
+    definitions_of,
+    depth,
+    is_import,
+)
 from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
@@ -164,8 +170,10 @@ def _whole(
 
 
 def _is_frame(hunk: Lines) -> bool:
-    """Return whether a hunk is the header or the end of a definition."""
-    return len(hunk) == 1 and bool(defined_name(hunk[0]) or not re.search(r"\w", hunk[0]))
+    """Return whether a hunk has headers and ends of definitions alone."""
+    return all(
+        defined_name(line) or closes_block(line) or not re.search(r"\w", line) for line in hunk
+    )
 
 
 def _repeated(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import difflib
+
 import pytest
-from text_cases import data_beside
+from text_cases import data_beside, data_cases
 
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
@@ -133,3 +135,13 @@ def test_brackets_balance_in_a_file_without_a_grammar() -> None:
     file = "begin {\n  a\n  b\n}\n"
     with pytest.raises(AmbiguousSnippet, match="does not parse"):
         apply_snippet(file, "begin {\n  a\n}\n  b\n}\n")
+
+
+@data_cases()
+def test_what_syntax_tells_about_a_snippet_decides(
+    language: str, file: str, snippet: str, diff: str
+) -> None:
+    old = DATA["SHOWN_FILES"][file]
+    new = apply_snippet(old, snippet, language).text
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), n=0)
+    assert "".join([*lines][2:]) == diff
