@@ -99,7 +99,7 @@ def snippet_of(
     return "\n".join(made) + "\n"
 
 
-class Removal(NamedTuple):
+class RemovedLines(NamedTuple):
     """Lines that go, none in their stead, with the definitions that they are or their text, which
     is empty for several lines."""
 
@@ -113,7 +113,7 @@ class Removal(NamedTuple):
         return [f"{self.indent}{mark} {text}" for text in says or ["removed"]]
 
 
-def _removals(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, Removal]]:
+def _removals(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, RemovedLines]]:
     """Yield the places of lines that go."""
     for kind, start, end, place, _ in opcodes(old, new):
         code = [n for n in range(start, end) if old[n].strip()]
@@ -129,7 +129,7 @@ def _removals(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int, Rem
         ]
         names = [] if rest else [each.path[-1] for each in outer]
         text = old[code[0]].strip() if len(code) == 1 else ""
-        yield place, Removal(tuple(names), text, " " * least)
+        yield place, RemovedLines(tuple(names), text, " " * least)
 
 
 def _shown(
