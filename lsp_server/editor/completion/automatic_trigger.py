@@ -26,7 +26,7 @@ def is_prose(ask: CompletionRequest) -> bool:
     """Return True if the cursor is in a comment, or in a text as Markdown, outside of its code."""
     grammar, line = grammar_of(ask.language, ask.path), ask.line_before
     if grammar in PROSE:
-        return len(_FENCE.findall(ask.prefix)) % 2 == 0
+        return len(_FENCE.findall(ask.prefix)) % 2 == 0 or line.lstrip().startswith(("`", "~"))
     if not grammar or _COMMENT_SIGN.search(line) is None:
         return False
     tree = SyntaxTree.parsed(line + ask.line_after, grammar)
