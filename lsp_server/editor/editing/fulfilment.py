@@ -10,7 +10,7 @@ import textwrap
 from collections import Counter
 
 from lsp_server.editor.editing.rename_wordings import asks_for_rename, replacement_in
-from lsp_server.editor.editing.wordings import TABLE, compiled
+from lsp_server.editor.editing.wordings import TABLE, said
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.outline import defined_names, is_heading
@@ -20,13 +20,9 @@ from lsp_server.text.syntax.tree import SyntaxTree
 KINDS: list[dict[str, str]] = TABLE["kinds"]
 """``asks``: matches such instructions; ``gains``: comes more often than before, ``loses``: is gone,
 or stays as rare as it was."""
-SHORT_WORDS = 14
-"""Words of an instruction that names all it is about."""
+SHORT_WORDS, SMALL_LINES = 14, 15
+"""Words of an instruction that names all it is about, and lines that lose no name by it."""
 _NAME = re.compile(r"[^\W\d]\w*")
-_ADDS, _IS_ORDER, _ADDED, _VALUE, _VALUED, _TAKES_AWAY, _ASKS_FOR_MORE = (
-    compiled(TABLE[name])
-    for name in ("adds", "order", "added", "value", "valued", "takes away", "asks for more")
-)
 _NO_NAME = {"of", "to", "from", "with", "in", "that", "and", "for", "is", "which", "so", "on", "by"}
 _TEST = re.compile(r"\b(?:if|elif|unless)\b\s*(.*?)(?:[:{]\s*\n|\{|\bthen\b)", re.DOTALL)
 _GO_FUNCTION = re.compile(
@@ -44,7 +40,7 @@ def shortfall(instruction: str, old: str, new: str, language: str, around: str) 
     if old == new or not 0 < len(instruction.split()) <= SHORT_WORDS:
         return ""
     (before, strings), (after, _) = (_code_and_strings(text, language) for text in (old, new))
-    takes_away = _TAKES_AWAY.search(instruction) or asks_for_rename(instruction, old)
+    takes_away = said("takes away", instruction) or asks_for_rename(instruction, old)
     problems = (
         _twice(before, after),
         "" if takes_away else _lost(instruction, before, strings, new, language),
@@ -71,25 +67,26 @@ def _code_and_strings(text: str, language: str) -> tuple[str, str]:
 
 def _twice(before: str, after: str) -> str:
     pieces = [
-        Counter(map(str.strip, parameters.split(",")))
+        Counter(filter(_PARAMETER.match, map(str.strip, parameters.split(","))))
         for line in after.splitlines()
         if is_heading(line) and line not in before
         for parameters in _PARAMETERS.findall(line)
     ]
     repeated = [each for counts in pieces for each in counts if counts[each] > 1]
-    repeated = [each for each in repeated if _PARAMETER.match(each)]
-    more = Counter(defined_names(after)) - Counter(defined_names(before))
-    repeated += [name for name in more if name in before and re.search(rf"\b{name}\(", before)]
+    outermost = (re.sub(r"(?m)^[ \t].*", "", code) for code in (before, after))
+    old, new = (Counter(defined_names(code)) for code in outermost)
+    repeated += [name for name in new if new[name] > old[name] > 0]
     return f"gives {repeated[0]} twice" if repeated else ""
 
 
 def _lost(instruction: str, before: str, strings: str, new: str, language: str) -> str:
     grammar, present = grammar_of(language, ""), {*_NAME.findall(new)}
     words = {word.lower() for word in _NAME.findall(instruction)}
-    is_addition, is_order = _ADDS.match(instruction), _IS_ORDER.match(instruction)
     lines = before.splitlines()
-    names = _NAME.findall("\n".join(lines if is_addition else filter(is_heading, lines)))
-    names += re.findall(r"[^\W\d]\w{2,}", strings) if is_order else []
+    is_small = len(lines) <= SMALL_LINES and not said("rewrites", instruction)
+    counted = lines if is_small or said("adds", instruction) else filter(is_heading, lines)
+    names = _NAME.findall("\n".join(counted))
+    names += re.findall(r"[^\W\d]\w{2,}", strings) if said("order", instruction) else []
     lost = [
         name
         for name in dict.fromkeys(names)
@@ -116,23 +113,21 @@ def _stays(instruction: str, before: str, after: str) -> str:
     request = replacement_in(instruction)
     if request is None or " " in request.new:
         return ""
-    old, new = (
-        re.compile(rf"(?<!\w){re.escape(name)}(?!\w)") for name in (request.old, request.new)
-    )
-    is_there = bool(old.search(before))
-    if is_there and len(old.findall(after)) >= len(old.findall(before)):
+    old, new = (rf"(?<!\w){re.escape(name)}(?!\w)" for name in (request.old, request.new))
+    is_there = re.search(old, before) is not None
+    if is_there and len(re.findall(old, after)) >= len(re.findall(old, before)):
         return f"keeps {request.old}"
-    return f"lacks {request.new}" if is_there and not new.search(after) else ""
+    return f"lacks {request.new}" if is_there and not re.search(new, after) else ""
 
 
 def _missing(instruction: str, old: str, new: str) -> str:
-    valued = _VALUED.fullmatch(instruction)
+    valued = said("valued", instruction)
     if valued and re.search(rf"\b{valued[1]}\b\s*[:=]", old):
         holds = re.search(rf"\b{valued[1]}\b[^\n]*{re.escape(valued[2])}", new)
         return "" if holds else f"does not give {valued[1]} {valued[2]}"
-    match = _ADDED.match(instruction)
+    match = said("added", instruction)
     names = [name for name in match.groups() if name] if match else []
-    names += [match[1]] if (match := _VALUE.fullmatch(instruction)) else []
+    names += [match[1]] if (match := said("value", instruction)) else []
     names = [name for name in names if name.lower() not in _NO_NAME and name not in new]
     return f"lacks {names[0]}" if names and names[0] not in old else ""
 
@@ -154,11 +149,11 @@ def _unused(instruction: str, before: str, after: str) -> str:
 def _further(instruction: str, before: str, after: str) -> str:
     """Return the first definition, or name in a new condition, that an order does not name."""
     earlier, words = defined_names(before), set(_NAME.findall(instruction.lower()))
-    if _IS_ORDER.match(instruction) and not _ASKS_FOR_MORE.search(instruction):
+    if said("order", instruction) and not said("asks for more", instruction):
         for name in defined_names(after):
             if name not in earlier and name.lower() not in words:
                 return f"adds {name}"
-    if _ADDS.match(instruction) and words & {"if", "when"}:
+    if said("adds", instruction) and words & {"if", "when"}:
         for name in _NAME.findall(" ".join({*_TEST.findall(after)} - {*_TEST.findall(before)})):
             if name in before and name.lower() not in words:
                 return f"also tests {name}"

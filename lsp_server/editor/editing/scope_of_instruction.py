@@ -9,18 +9,16 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable
 
-from lsp_server.editor.editing.wordings import TABLE, compiled
+from lsp_server.editor.editing.wordings import TABLE, compiled, said
 from lsp_server.text.syntax.outline import defined_names
 from lsp_server.text.syntax.python_tree import python_tree
 from lsp_server.text.syntax.tree import SyntaxTree
 
-_ABOUT, _TAKES_AWAY = compiled(TABLE["about"]), compiled(TABLE["takes away"])
-"""Instructions behind which a definition may be gone."""
+_ABOUT = compiled(TABLE["about"])
 MOST_TIMES, MOST_LINES = 3, 5
 """An answer with more than MOST_TIMES times the selected lines plus MOST_LINES is long."""
 KNOWN_SHARE = 0.5
 """The least share of added words that must be known."""
-_ASKS_FOR_MORE = compiled(TABLE["asks for more"])
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -45,7 +43,7 @@ def lost_definitions(instruction: str, old: str, new: str) -> list[str]:
     before, after = defined_names(old), defined_names(new)
     lost = [name for name in before if not re.search(rf"\b{name}\b", new)]
     is_named = any(re.search(rf"\b{name}\b", instruction) for name in lost)
-    is_allowed = is_named or _TAKES_AWAY.search(instruction) or len(after) >= len(before)
+    is_allowed = is_named or said("takes away", instruction) or len(after) >= len(before)
     return [] if is_allowed else lost
 
 
@@ -54,7 +52,7 @@ def brings_much_new_text(old: str, new: str, instruction: str, around: str) -> b
     neither in ``around``, the text that contains ``old``, nor in ``instruction``. An instruction
     that asks for more text allows it."""
     before, after = _lines(old), _lines(new)
-    if len(after) <= MOST_TIMES * len(before) + MOST_LINES or _ASKS_FOR_MORE.search(instruction):
+    if len(after) <= MOST_TIMES * len(before) + MOST_LINES or said("asks for more", instruction):
         return False
     stays = set(before)
     added = set(_words(line for line in after if line not in stays))
