@@ -3,22 +3,14 @@ and ``dir.c`` of git read them."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 _BYTES = bytes(range(1, 256))
 _CLASSES = {
-    b"alnum": rb"[A-Za-z0-9]",
-    b"alpha": rb"[A-Za-z]",
-    b"blank": rb"[ \t]",
-    b"cntrl": rb"[\x00-\x1f\x7f]",
-    b"digit": rb"[0-9]",
-    b"graph": rb"[!-~]",
-    b"lower": rb"[a-z]",
-    b"print": rb"[ -~]",
-    b"punct": rb"[!-/:-@[-`{-~]",
-    b"space": rb"[ \t\n\r]",
-    b"upper": rb"[A-Z]",
-    b"xdigit": rb"[A-Fa-f0-9]",
+    name.encode(): expression.encode()
+    for name, expression in json.loads(Path(__file__).with_suffix(".json").read_text()).items()
 }
 
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from lsp_server.editor.editing.wordings import TABLE, compiled
+from lsp_server.tasks.apply.definitions import depth
 from lsp_server.text.documents.document import split_lines
 from lsp_server.text.text_edit import TextEdit
 
@@ -95,12 +96,12 @@ def block_of(lines: list[str], number: int, comment: InstructionComment) -> int 
             first += 1
         if first == len(lines):
             return None
-    depth, last = _depth(lines[first]), first
+    least, last = depth(lines[first]), first
     for index in range(first + 1, len(lines)):
         line = lines[index]
         if not line.strip():
             continue
-        if _depth(line) < depth or (_depth(line) == depth and not _goes_on(lines[last], line)):
+        if depth(line) < least or (depth(line) == least and not _goes_on(lines[last], line)):
             break
         last = index
     return last
@@ -109,10 +110,6 @@ def block_of(lines: list[str], number: int, comment: InstructionComment) -> int 
 def _goes_on(before: str, line: str) -> bool:
     """Return True if ``line``, which is as deep as its statement, belongs to it."""
     above = before.lstrip()
-    if _depth(before) == _depth(line) and (above.startswith("@") or _COMMENT.match(above)):
+    if depth(before) == depth(line) and (above.startswith("@") or _COMMENT.match(above)):
         return True
     return _GOES_ON.match(line.lstrip()) is not None
-
-
-def _depth(line: str) -> int:
-    return len(line) - len(line.lstrip())

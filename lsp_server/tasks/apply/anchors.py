@@ -31,7 +31,7 @@ _WORD = re.compile(r"\w")
 
 def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
     """Return the anchors of ``snippet`` in ``file``, whose definitions are found once."""
-    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
+    text = snippet.code
     by_name: defaultdict[str, list[Definition]] = defaultdict(list)
     for definition in definitions_of(file):
         by_name[definition.path[-1]].append(definition)
@@ -39,7 +39,7 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
     marked = snippet.gone | snippet.came
     own = [shown for shown in definitions_of(text) if shown.start not in marked]
     for shown in own:
-        is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
+        is_cut = snippet.is_cut(shown)
         others = (
             same
             for other in own
@@ -79,24 +79,17 @@ def _closes(line: str, header: str) -> bool:
 def shown_whole(snippet: SnippetHunks, anchors: Anchors) -> list[Span]:
     """Return the definitions of the file that ``snippet`` shows from their first to their last
     line, without a place holder."""
-    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
     wholes: list[Span] = []
-    for shown in definitions_of(text):
+    for shown in definitions_of(text := snippet.code):
         first, last = anchors.get(shown.start, NOWHERE), anchors.get(_last(text, shown), NOWHERE)
-        is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
-        if 0 <= first < last and not is_cut:
+        if 0 <= first < last and not snippet.is_cut(shown):
             wholes.append((first, last + 1))
     return wholes
 
 
 def new_and_cut(snippet: SnippetHunks, file: Lines) -> list[str]:
     """Return the names of definitions with a place holder that ``file`` does not define."""
-    text = ["" if n in snippet.holders else line for n, line in enumerate(snippet.lines)]
-    cut = [
-        shown.path[-1]
-        for shown in definitions_of(text)
-        if any(shown.start < n < shown.end for n in snippet.holders)
-    ]
+    cut = [shown.path[-1] for shown in definitions_of(snippet.code) if snippet.is_cut(shown)]
     own = {definition.path[-1] for definition in definitions_of(file)} if cut else set()
     return [name for name in cut if name not in own]
 
@@ -167,7 +160,6 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str], is_
     below = next(
         (n for n in range(shown.end, len(text)) if text[n].strip() or n in snippet.holders), None
     )
-    is_cut = any(shown.start < holder < shown.end for holder in snippet.holders)
     code = "\n".join(text[shown.start : shown.end])
     if below is None or any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
         return False
@@ -175,7 +167,7 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str], is_
     is_beside = own > 0 and below in snippet.holders and depth(snippet.lines[below]) == own
     if below in snippet.holders and not is_same and not is_beside:
         return False
-    return not is_cut and depth(snippet.lines[below]) <= own
+    return not snippet.is_cut(shown) and depth(snippet.lines[below]) <= own
 
 
 def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> SnippetHunks:

@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import chain
 
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult
-from lsp_server.tasks.apply.file_text import FileText, common, lines_of
+from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.formats import apply_format, apply_job, file_of_answer
 from lsp_server.tasks.apply.parsed_file import ParsedFile
 from lsp_server.tasks.apply.placing import Lines, Span
@@ -21,6 +21,7 @@ from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.snippet import read_snippet
 from lsp_server.tasks.task import CUT
 from lsp_server.text.line_diff import opcodes
+from repo_index.common_ends import common_ends
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,7 @@ class ModelMerge:
     def accepted(self, lines: Sequence[str]) -> str | None:
         """The file with the lines that a model has it be; None where these are no reading."""
         new, old = tuple(lines), self._file.lines
-        head = common(old, new)
-        tail = common(old[head:][::-1], new[head:][::-1])
+        head, tail = common_ends([*old], [*new])
         span, part = (head, len(old) - tail), new[head : len(new) - tail]
         choices = self.refused.choices
         if new not in choices if choices else not self._is_reading(new, span, part):

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.text.documents.document import line_end, split_lines, with_line_feeds
+from repo_index.common_ends import common_ends
 
 _MARK = "\ufeff"
 
@@ -58,8 +59,7 @@ class FileText:
         kept = 0
         for (start, end), new in zip(spans, news, strict=True):
             old = self.lines[start:end]
-            head = common(old, new)
-            tail = common(old[head:][::-1], new[head:][::-1])
+            head, tail = common_ends([*old], [*new])
             pieces += self._kept(kept, start + head)
             pieces += [line + self.end for line in new[head : len(new) - tail]]
             kept = end - tail
@@ -70,12 +70,6 @@ class FileText:
     def _kept(self, start: int, end: int) -> list[str]:
         kept = zip(self.lines[start:end], self.ends[start:end], strict=True)
         return [line + (ending or self.end) for line, ending in kept]
-
-
-def common(old: Sequence[str], new: Sequence[str]) -> int:
-    """Return how many lines are the same before the first that is not."""
-    pairs = enumerate(zip(old, new, strict=False))
-    return next((n for n, (one, other) in pairs if one != other), min(len(old), len(new)))
 
 
 def lines_of(text: str) -> list[str]:

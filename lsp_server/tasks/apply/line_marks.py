@@ -15,6 +15,7 @@ from lsp_server.tasks.apply.definitions import (
     definitions_of,
 )
 from lsp_server.tasks.apply.place_holders import place_holder
+from lsp_server.tasks.apply.wordings import LISTS
 
 _COMMENT = re.compile(
     r"^\s*(?:#|//|--|;|%|/\*|<!--|\{/\*|\(\*)[\s.…(]*(?P<text>.*?)[\s.…)]*(?:\*/\}?|-->|\*\))?$"
@@ -24,11 +25,7 @@ _REMOVES = re.compile(
     r"(?:(?:is|was|were|has been|have been)\s+)?(?:removed|deleted)$",
     re.IGNORECASE,
 )
-_KINDS = re.compile(
-    r"\b(?:the|this|these|old|unused|function|functions|method|methods|class|import|imports|line|"
-    r"lines|code|block|section|variable|constant|element|rule|entry|def|here|from|entirely)\b",
-    re.IGNORECASE,
-)
+_KINDS = re.compile(rf"\b(?:{LISTS['removed']})\b", re.IGNORECASE)
 _IMPORTS = re.compile(r"\s*(?:import|from|use|#include)\b")
 LONGEST_COMMENT = 400
 _ABOVE = re.compile(r"\s*(?:@|#\[|//|/\*|\*|#(?!include)|--)")

@@ -104,13 +104,18 @@ class ShownLines(NamedTuple):
         of a block that stays.
 
         is_strict: brackets alone are no border, lines that stand all over the file are none of a
-        block of which another is put in, and every line that goes has one in its place.
+        block of which another is put in, and every line that goes has one in its place. A line that
+        stands in the file once and comes elsewhere is moved.
         """
         if gone := self.header_loss(spans, news):
             return gone
         counts = Counter(self.lines)
+        came = {line.strip() for new in news for line in new}
         for change in deletions(self.lines, spans, news):
             lost = [n for n in change.gone if _WORD.search(self.lines[n]) and not self._is_shown(n)]
+            lost = [
+                n for n in lost if counts[self.lines[n]] > 1 or self.lines[n].strip() not in came
+            ]
             border = _WORD if is_strict else _SIGN
             kept = [n for n in change.kept if border.search(self.lines[n])]
             is_placed = not is_strict or any(counts[self.lines[n]] == 1 for n in kept)

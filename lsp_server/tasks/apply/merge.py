@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, new_and_cut, shown_whole
 from lsp_server.tasks.apply.definitions import depth, is_import
-from lsp_server.tasks.apply.file_text import FileText, common, lines_of
+from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.insertions import new_definitions, new_imports
 from lsp_server.tasks.apply.losses import ShownLines, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
@@ -24,6 +24,7 @@ from lsp_server.tasks.apply.refusals import (
 )
 from lsp_server.tasks.apply.snippet import Hunk, SnippetHunks, read_snippet
 from lsp_server.tasks.indentation import with_indents_of
+from repo_index.common_ends import common_ends
 
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
@@ -101,8 +102,7 @@ def _as_whole_file(file: FileText, parts: SnippetHunks) -> str | None:
     if parts.holders or parts.gone or len(parts.hunks) != 1:
         return None
     old, new = file.lines, parts.hunks[0].lines
-    head = common(old, new)
-    tail = common(old[head:][::-1], new[head:][::-1])
+    head, tail = common_ends([*old], [*new])
     ends = (old[:head], old[len(old) - tail :])
     is_whole = all(sum(map(bool, map(str.strip, lines))) >= WHOLE_ENDS for lines in ends)
     if not is_whole or len(new) < WHOLE_SHARE * len(old):
@@ -183,10 +183,11 @@ def chosen_reading(
 
 
 def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
-    """The lines of a snippet without blanks at their ends where the file has none there, and by
-    tabs where it has tabs alone, or the other way round."""
+    """The lines of a snippet without blanks at their ends where the file has the same ones without,
+    and by tabs where it has tabs alone, or the other way round."""
+    texts = {"", *map(str.strip, file)}
     if not any(line[-1:].isspace() for line in file):
-        lines = [line.rstrip() for line in lines]
+        lines = [line.rstrip() if line.strip() in texts else line for line in lines]
     kinds, own = ({line[0] for line in every if line[:1] in (" ", "\t")} for every in (file, lines))
     if not kinds or own <= kinds:
         return lines

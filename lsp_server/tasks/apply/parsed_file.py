@@ -5,9 +5,11 @@ Python's grammar here passes over lines that are too deep, so Python itself is a
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from pathlib import Path
 
 from lsp_server.tasks.apply.definitions import depth
 from lsp_server.tasks.apply.placing import Lines, Span
@@ -16,16 +18,10 @@ from lsp_server.text.syntax.python_tree import parsed_python
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
-_CAUSES = (
-    (re.compile(r"`{3}|~{3}"), "a fence is no code"),
-    (re.compile("[“”‘’]"), "curly quotes are no quotes of code"),
-    (re.compile(r"\\\\n|\\n.*\\n"), "line ends are written as \\n"),
-    (
-        re.compile(r"^(?:here|sure|this|below|i'll|note)\b.*[.:]$", re.IGNORECASE),
-        "a sentence is no code",
-    ),
-    (re.compile(r"^[+-]\s|^@@|^\*\*\* "), "marks of a diff are no code"),
-)
+_CAUSES = [
+    (re.compile(pattern), cause)
+    for pattern, cause in json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+]
 """Likely causes, by the line that does not parse."""
 LARGEST_PARSED = 1 << 20
 """Characters of a file that is parsed. Of a larger one the brackets are counted."""
@@ -53,8 +49,7 @@ class ParsedFile:
         """Return whether the file parses, and does not with new lines for old ones; where that
         cannot be told, whether its brackets do not balance as they did."""
         if self._tree is None or self._tree.has_errors:
-            old = "\n".join(line for span in spans for line in self._lines[slice(*span)])
-            return unbalanced(old, "\n".join(line for new in news for line in new), self._is_code)
+            return changes_balance(self._lines, spans, news, is_code=self._is_code)
         if (spans, news) not in self._known:
             self._known[spans, news] = self._breaks(self._tree, spans, news)
         return self._known[spans, news]
@@ -131,6 +126,15 @@ def broken(lines: Sequence[str], line: int) -> AmbiguousSnippet:
         f"the file with the edit does not parse at line {line + 1} ({text})"
         f"{': ' if cause else ''}{cause}; {MORE_CONTEXT}"
     )
+
+
+def changes_balance(
+    lines: Sequence[str], spans: Sequence[Span], news: Sequence[Lines], *, is_code: bool = True
+) -> bool:
+    """Return whether brackets are opened or closed more often with ``news`` in place of ``spans``
+    of ``lines``."""
+    old = "\n".join(line for span in spans for line in lines[slice(*span)])
+    return unbalanced(old, "\n".join(line for new in news for line in new), is_code)
 
 
 def unbalanced(before: str, after: str, is_code: bool) -> bool:

@@ -23,6 +23,7 @@ from lsp_server.tasks.apply.definitions import (
     is_import,
 )
 from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
+from lsp_server.tasks.apply.parsed_file import changes_balance
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
 
@@ -110,7 +111,7 @@ def best_readings(
     rivals: list[WholeReading] = []
 
     lost = _lost(lines, hunks, best.spans)
-    is_first = not unable
+    is_first, is_balanced = not unable, not changes_balance(lines, best.spans, best.news)
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
     for one in aligner.alignments(closely) if closely else aligned:
@@ -125,6 +126,8 @@ def best_readings(
         rival = _whole(lines, hunks, gone, one, counts)
         lead = MARGIN + LOST if best.doubted - rival.doubted else least
         if rival.cost - best.cost >= lead or _code(rival.lines) == _code(best.lines):
+            continue
+        if is_balanced and changes_balance(lines, rival.spans, rival.news):
             continue
         if len(unable) >= MOST_TRIED or can_be(rival):
             rivals.append(rival)

@@ -8,17 +8,13 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from lsp_server.tasks.apply.definitions import defined_name, indentation
+from lsp_server.tasks.apply.definitions import Definition, defined_name, indentation
 from lsp_server.tasks.apply.line_marks import marked_lines
 from lsp_server.tasks.apply.place_holders import ELLIPSIS, OF_CODE, is_bare, is_marked, said
+from lsp_server.tasks.apply.wordings import LISTS
 
 _SESSION = re.compile(r"\s*(?:>>>|In \[\d+\]:|\.{3}(?:\s|$))")
-_STUBS = re.compile(
-    r"stub|abstract|protocol|ellipsis|interface|overload|\.\.\.|…|placeholder|place holder|"
-    r"signature|"
-    r"declar|skeleton|remove the bod|empty|pyi|not implemented|todo",
-    re.IGNORECASE,
-)
+_STUBS = re.compile(LISTS["stubs"], re.IGNORECASE)
 """Instructions that ask for bodies of dots."""
 _DOTTED_BODY = re.compile(rf"(?P<head>\s*(?:async\s+)?(?:def|class)\b.*:)\s*{ELLIPSIS}\s*(?:#.*)?$")
 _NOTE = re.compile(r"(?:#|//|/\*|--|;;|%|<!--|\{#|\(\*)")
@@ -62,6 +58,15 @@ class SnippetHunks(NamedTuple):
     beside: frozenset[int] = frozenset()
     """The lines beside those with signs, which have to be the file's."""
 
+    @property
+    def code(self) -> list[str]:
+        """Return the lines, empty ones for place holders."""
+        return ["" if n in self.holders else line for n, line in enumerate(self.lines)]
+
+    def is_cut(self, definition: Definition) -> bool:
+        """Return whether a place holder stands within a definition."""
+        return any(definition.start < holder < definition.end for holder in self.holders)
+
     def of_hunk(self, number: int, lines: Collection[int]) -> frozenset[int]:
         """Return those of ``lines`` that a hunk has, from its first."""
         hunk = self.hunks[number]
@@ -90,7 +95,7 @@ def read_snippet(
         if len(said(line)) > len("...") and said(line).lower() in asked:
             continue
         is_dots = is_bare(line) and not _is_code(lines, number, file, known, language, instruction)
-        if is_dots or is_marked(line):
+        if is_dots or (is_marked(line) and not _is_of_comment(lines, number, known)):
             holders.append(number)
         elif _left_out_within(text):
             partly.append(number)
@@ -124,6 +129,15 @@ def _is_of_session(lines: Sequence[str], number: int) -> bool:
         return False
     above = itertools.takewhile(_SESSION.match, reversed(lines[:number]))
     return any(not line.lstrip().startswith("...") for line in above)
+
+
+def _is_of_comment(lines: Sequence[str], number: int, known: Counter[str]) -> bool:
+    """Return whether dots stand between two lines of a block comment that are new."""
+    around = [
+        line.strip() for line in (*lines[number - 1 : number], *lines[number + 1 : number + 2])
+    ]
+    is_inner = all(line.startswith("*") and not known[line] for line in around)
+    return lines[number].split() in (["*", "..."], ["*", "…"]) and is_inner
 
 
 def _left_out_within(text: str) -> bool:

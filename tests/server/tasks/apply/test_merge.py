@@ -74,6 +74,13 @@ def test_a_reading_that_loses_many_lines_has_to_be_far_ahead() -> None:
         apply_snippet(file, snippet, "python")
 
 
+@data_cases()
+def test_a_snippet_of_a_language_with_brackets(
+    language: str, file: str, snippet: str, merged: str
+) -> None:
+    assert apply_snippet(file, snippet, language).text == merged
+
+
 OPTIONS = DATA["OPTIONS"]
 
 
