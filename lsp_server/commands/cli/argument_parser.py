@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from lsp_server.shared.network import use_certificates
@@ -28,30 +30,20 @@ class Command(NamedTuple):
 
 _CLI = "lsp_server.commands.cli"
 
-COMMANDS: dict[str, Command] = {
-    "setup": Command(f"{_CLI}.setup", "the first step: find, try and choose a model"),
-    "serve": Command(f"{_CLI}.serve", "speak LSP on stdin and stdout"),
-    "serve-http": Command(f"{_CLI}.serve_http", "serve the model to a team over HTTP"),
-    "deploy": Command(f"{_CLI}.deploy", "the team's server on a Ray cluster"),
-    "keys": Command(f"{_CLI}.keys", "say who may ask the team's server"),
-    "status": Command(f"{_CLI}.status", "show the running daemon, its model and stores"),
-    "stop": Command(f"{_CLI}.stop", "stop the running daemon"),
-    "index": Command(f"{_CLI}.index", "build or refresh the datastore of a workspace"),
-    "models": Command(f"{_CLI}.models", "list the models on this machine, and choose one"),
-    "complete": Command(f"{_CLI}.complete", "print one completion"),
-    "edit": Command(f"{_CLI}.edit", "rewrite lines of a file by an instruction"),
-    "apply": Command(f"{_CLI}.apply", "put a snippet into the file that it is of"),
-    "mcp": Command(f"{_CLI}.mcp", "tools for coding agents, on stdin and stdout"),
-    "demo": Command(f"{_CLI}.demo", "watch the server complete and edit real code"),
-    "doctor": Command(f"{_CLI}.doctor", "check the installation and say what to mend"),
-    "uninstall": Command(f"{_CLI}.uninstall", "remove all that Redraft keeps on this machine"),
-    "corpus": Command(
-        "",
-        "the common datastore, shared between workspaces",
-        {"build": Command(f"{_CLI}.corpus", "build it from folders or libraries")},
-    ),
-    "bench": Command("lsp_server.commands.bench.page", "how fast your model is on your machine"),
+COMMANDS = {
+    name: Command(f"{_CLI}.{name.replace('-', '_')}", summary)
+    for name, summary in json.loads(
+        Path(__file__).with_name("commands.json").read_text("utf-8")
+    ).items()
 }
+COMMANDS["corpus"] = Command(
+    "",
+    "the common datastore, shared between workspaces",
+    {"build": Command(f"{_CLI}.corpus", "build it from folders or libraries")},
+)
+COMMANDS["bench"] = Command(
+    "lsp_server.commands.bench.page", "how fast your model is on your machine"
+)
 
 
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:

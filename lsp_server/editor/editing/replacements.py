@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _CODE = re.compile(r"\S+|[\w.]+\(.*\)")
 _DECLARED = re.compile(r"\s*(\w+)(\s*(?:=|of\b|in\b|:))?")
-_AGAIN = r"\s*(?:(?:[-+*/%&|^]|<<|>>>?|\*\*|&&|\|\||\?\?)?=(?![=>])|\+\+|--)"
+_AGAIN = re.compile(r"\s*(?:(?:[-+*/%&|^]|<<|>>>?|\*\*|&&|\|\||\?\?)?=(?![=>])|\+\+|--)")
 
 
 def settled_changes(instruction: str, where: EditedPart) -> AskedRename | None:
@@ -34,28 +34,25 @@ def settled_changes(instruction: str, where: EditedPart) -> AskedRename | None:
 
 def _replaced(instruction: str, where: EditedPart) -> AskedRename | None:
     replacement = replacement_in(instruction)
-    tree = (
-        SyntaxTree.of(where.text, where.language, where.path) if replacement is not None else None
-    )
-    is_call = replacement is not None and replacement.old.count(".") != replacement.new.count(".")
-    if replacement is None or tree is None or is_call or hasattr(builtins, replacement.old):
+    if replacement is None or not _CODE.fullmatch(replacement.new):
         return None
-    nodes = [*_nodes(replacement.old, where, tree)]
+    old, new = replacement.old, replacement.new
+    tree = SyntaxTree.of(where.text, where.language, where.path)
+    if tree is None or old.count(".") != new.count(".") or hasattr(builtins, old):
+        return None
+    nodes = [*_nodes(old, where, tree)]
     if any("identifier" in node.type for _, node in nodes):
         if not replacement.is_plain:
             return None
-        names = ResolvedNames(tree)
-        if any(use.declares for use in names.uses(replacement.old)):
-            return rename_changes(f"rename {replacement.old} to {replacement.new}", where)
-    if replacement.new == "const":
-        _refuse_constant([end for (_, end), _ in nodes], where)
-    hunks = [TextEdit(start - where.start, end - where.start, replacement.new)
-             for (start, end), _ in nodes]  # fmt: skip
+        if any(use.declares for use in ResolvedNames(tree).uses(old)):
+            return rename_changes(f"rename {old} to {new}", where)
+    hunks = [TextEdit(start - where.start, end - where.start, new) for (start, end), _ in nodes]
     changed = apply_hunks(where.text, AskedRename(hunks).moved(where.start))
-    is_broken = not _CODE.fullmatch(replacement.new) or new_problem(
-        where.text, changed, where.language
-    )
-    return AskedRename(hunks) if nodes and not is_broken else None
+    if not nodes or new_problem(where.text, changed, where.language):
+        return None
+    if new in ("const", "let"):
+        _refuse_lost([end for (_, end), _ in nodes], where, changed, new)
+    return AskedRename(hunks)
 
 
 def _nodes(code: str, where: EditedPart, tree: SyntaxTree) -> Iterator[tuple[Span, Node]]:
@@ -70,13 +67,20 @@ def _nodes(code: str, where: EditedPart, tree: SyntaxTree) -> Iterator[tuple[Spa
             yield (start, end), node
 
 
-def _refuse_constant(ends: list[int], where: EditedPart) -> None:
-    """Raise EditRefused where a name behind one of ``ends`` has no value, or gets another later."""
-    for end in ends:
-        name = _DECLARED.match(where.text, end)
-        if name is None:
-            continue
-        again = rf"(?<![\w.]){name[1]}{_AGAIN}|(?:\+\+|--){name[1]}\b"
-        if not name[2] or re.search(again, where.text[name.end() :]):
-            line = where.line(name.start(1))
-            raise EditRefused(f"{name[1]} of line {line} gets a value later; ask for let there")
+def _refuse_lost(ends: list[int], where: EditedPart, changed: str, new: str) -> None:
+    """Raise EditRefused where a name behind one of ``ends`` gets another value or has none, as no
+    constant may, or is used outside of its block."""
+    texts = where.text, changed
+    before, after = (ResolvedNames.of(text, where.language, where.path) for text in texts)
+    assert before is not None
+    assert after is not None
+    for name in filter(None, (_DECLARED.match(where.text, end) for end in ends)):
+        uses, line = before.uses(name[1]), f"{name[1]} of line {where.line(name.start(1))}"
+        scopes = {use.scope for use in uses if use.start == name.start(1)}
+        others = [use for use in uses if use.scope in scopes and use.start != name.start(1)]
+        again = any(_AGAIN.match(where.text, use.end) for use in others)
+        again |= any(where.text.endswith(("++", "--"), 0, use.start) for use in others)
+        if new == "const" and (again or not name[2]):
+            raise EditRefused(f"{line} gets a value later; ask for let there")
+        if None in {use.scope for use in after.uses(name[1])} - {use.scope for use in uses}:
+            raise EditRefused(f"{line} is used outside of its block; select other lines")

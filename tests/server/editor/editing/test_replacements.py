@@ -34,3 +34,9 @@ def test_more_than_other_tokens_is_left_to_the_model(
 def test_a_constant_that_gets_another_value_is_refused_with_its_line(text: str, line: int) -> None:
     with pytest.raises(EditRefused, match=f"line {line} gets a value later"):
         replaced("use const instead of var", text, "javascript")
+
+
+@data_cases()
+def test_a_name_that_is_used_outside_of_its_block_stays_a_var(instruction: str, text: str) -> None:
+    with pytest.raises(EditRefused, match="line 2 is used outside of its block"):
+        replaced(instruction, text, "javascript")
