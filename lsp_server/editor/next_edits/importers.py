@@ -21,7 +21,7 @@ from lsp_server.text.syntax.members import Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import child_of, enclosing, kind_of, outside
 from lsp_server.text.syntax.python_names import Occurrence, Use
-from lsp_server.text.syntax.resolved_names import ResolvedNames
+from lsp_server.text.syntax.resolved_names import HERE, ResolvedNames
 from lsp_server.text.syntax.tree import SyntaxTree
 from repo_index.source_tree import FolderTree
 
@@ -35,7 +35,7 @@ _ENDINGS = {
     "python": (".py", ".pyi"), "go": (".go",), "rust": (".rs",), "java": (".java",),
     "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
 }  # fmt: skip
-MOST_MODULES = 24
+MOST_MODULES = 16
 """Files that hand a name on, those of packages first."""
 _PACKAGE = re.compile(r"(?:^|/)(?:__init__\.pyi?|index\.\w+|mod\.rs|lib\.rs)$")
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
@@ -118,16 +118,21 @@ def importing_files(
     names_of = {module: types}
     """The names of the module, and of files that hand on what is theirs or have it in their own."""
     for use in (modules := [module]):
-        giver_names = [owner, *_GIVEN.findall(declaring)] if owner else [name]
         handed = texts[use] if owner and use != module else ""
-        giver_names += _GIVEN.findall(handed)
+        giver_names = [owner, *_GIVEN.findall(declaring)] if owner else [name]
+        if handed:
+            # What the file has of its own, and what it may hand on.
+            giver_names = [giver for giver in giver_names if giver in words[use]]
+            giver_names += _GIVEN.findall(handed)
+        owners = {*sharing, *heirs.findall(f"{declaring}\n{handed}")}
         for path, text in sorted(texts.items(), key=lambda file: not _PACKAGE.search(file[0])):
             if path not in words:
                 words[path] = frozenset(re.findall(r"\w+", text))
             is_meant = not words[path].isdisjoint(giver_names) or _ALL_ON.search(text) is not None
             is_rival = use != module and posixpath.dirname(path) in rivals
             is_beside = is_go and _is_beside(path, use)
-            if path == use or is_rival or not (is_meant or is_beside):
+            is_near = is_beside or (is_meant and _names_file(path, text, use))
+            if path == use or is_rival or not is_near or (handed and name not in words[path]):
                 continue
             if path not in files:
                 tree = SyntaxTree.parsed(text, grammar_of("", path))
@@ -135,17 +140,21 @@ def importing_files(
             names = files[path]
             uses = [] if owner else list(_places(names, path, use, name))
             is_user = types is not None and _uses_any(names, path, use, giver_names, words[path])
-            if is_user and _has_another(names, path, modules, owner):
+            is_own = use != module and names.class_node(owner) is not None and not is_beside
+            if is_user and (is_own or _has_another(names, path, modules, owner)):
                 continue
             if is_user:
                 members = Members(ResolvedNames(names.tree, names_of[use], _stem(use)))
-                for each in (*sharing, *heirs.findall(f"{declaring}\n{handed}\n{text}")):
+                for each in owners.union(heirs.findall(text)):
                     uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             # Types of Java and C# are told by their names alone.
-            hands_on = is_user and names.tree.grammar not in ("java", "csharp")
-            hands_on = hands_on and not (is_go and _is_beside(path, module))
-            hands_on = hands_on or _hands_on(names, path, use, owner or name)
+            is_relay = (
+                is_user
+                and not path.endswith((".java", ".cs"))
+                and not (is_go and _is_beside(path, module))
+            )
+            hands_on = is_relay or _hands_on(names, path, use, owner or name)
             is_new = path not in modules and posixpath.dirname(path) not in rivals
             if hands_on and is_new and len(modules) < MOST_MODULES:
                 modules.append(path)
@@ -175,8 +184,14 @@ def _texts(
 def _rivals(texts: Mapping[str, str], module: str, owner: str) -> set[str]:
     """Return the packages of Go that have a type of their own that is called as ``owner``."""
     declared = re.compile(rf"^(?:type |\t){owner}\b[^\n]* (?:struct|interface)\b", re.MULTILINE)
-    folders = {posixpath.dirname(path) for path, text in texts.items() if declared.search(text)}
-    return folders - {posixpath.dirname(module)} if owner else set()
+    rivals = {posixpath.dirname(path) for path, text in texts.items() if declared.search(text)}
+    return rivals - {posixpath.dirname(module)} if owner else set()
+
+
+def _names_file(path: str, text: str, module: str) -> bool:
+    """Return whether a text has the name by which a file is imported, or what is around it."""
+    is_named = path.endswith((".java", ".cs")) or _stem(module) in text
+    return is_named or HERE.search(text) is not None
 
 
 def _stem(path: str) -> str:

@@ -24,7 +24,6 @@ from lsp_server.text.syntax.resolved_names import (
     ResolvedNames,
     bases_of,
     class_around,
-    class_named,
     element_of,
     is_property,
     receiver_of,
@@ -180,7 +179,7 @@ class Members:
         if is_named or self._class_node(text) is not None:
             return text
         if self._names.module is not None and re.fullmatch(rf"(?:\w+\.)+{owner}", text):
-            return owner
+            return self._names.class_named(text)
         here = self._names.use_at(before)
         is_a_class = here is not None and here.scope is None and text[:1].isupper()
         if class_name := self._names.class_of(before) or (text if is_a_class else ""):
@@ -239,23 +238,25 @@ class Members:
             return ""
         if kind == "jsx_attribute" and outer is not None:
             element = tree.text_of(child_of(outer, "name"))
-            return class_named(self._names.parameter(element, 0))
+            return self._names.class_named(self._names.parameter(element, 0))
         if kind.startswith("struct_"):
             text = tree.text_of(child_of(literal, "name", "type"))
-            return class_around(tree, literal) if text == "Self" else class_named(text)
+            return class_around(tree, literal) if text == "Self" else self._names.class_named(text)
         if kind in ("literal_value", "object", "object_pattern"):
-            if class_name := class_named(self._expected(literal)) or self._names.class_of(literal):
+            if class_name := self._names.class_named(
+                self._expected(literal)
+            ) or self._names.class_of(literal):
                 return class_name
             return None if self._may_be(literal, owner) else ""
         if kind == "initializer_expression":
-            return class_named(tree.text_of(child_of(outer, "type")))
+            return self._names.class_named(tree.text_of(child_of(outer, "type")))
         if kind == "with_expression":
             return self._names.class_of(literal.named_children[0]) or None
         return ""
 
     def _called(self, key: Node) -> str:
         """Return the name of what is called with an argument by its name."""
-        name = self._tree.text_of(called_with(self._tree, key)).split(".")[-1]
+        name = self._names.class_named(self._tree.text_of(called_with(self._tree, key)))
         return class_around(self._tree, key) if name == "cls" else name
 
     def _may_be(self, literal: Node, owner: str) -> bool:
@@ -277,7 +278,7 @@ class Members:
         if node.type == "object_pattern":
             value, annotation = child_of(outer, "value", "right"), child_of(outer, "type")
             if outer.type == "pair_pattern" and outer.parent is not None:
-                owner = class_named(self._expected(outer.parent, steps + 1))
+                owner = self._names.class_named(self._expected(outer.parent, steps + 1))
                 key = tree.text_of(child_of(outer, "key"))
                 return self._names.type_of_member(owner, key) if owner else ""
             if annotation is not None or value is None:
@@ -297,7 +298,7 @@ class Members:
                 around = outside(around)
             return element_of(self._expected(around, steps + 1)) if around is not None else ""
         if outer.type == "pair" and outer.parent is not None:
-            owner = class_named(self._expected(outer.parent, steps + 1))
+            owner = self._names.class_named(self._expected(outer.parent, steps + 1))
             key = tree.text_of(child_of(outer, "key"))
             return self._names.type_of_member(owner, key) if owner else ""
         if outer.type == "assignment_expression":

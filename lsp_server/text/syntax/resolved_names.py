@@ -37,6 +37,7 @@ _GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
 _LISTED = re.compile(
     r"(.+)\[\]|\[\w*\](.+)|\[([^;\[\]]+)(?:;[^\n]*)?\]|map\[\w+\]([^\n]+)", re.DOTALL
 )
+_TUPLE = re.compile(r"(?:[Tt]uple)?[(\[](.*)[)\]]", re.DOTALL)
 _MAPS = re.compile(r"[Dd]ict|Map|Record|Dictionary")
 _SAME = re.compile(
     r"(?:into_)?iter(?:_mut)?|stream|filter|slice|sort(?:ed)?|reversed?|list|tuple|set|ToList|Where"
@@ -52,6 +53,11 @@ HOOKS = {"useState": "({0}, Setter<{0}>)", "useMemo": "{0}", "useRef": "{{ curre
 """What functions of React give for a value, or for what a lambda returns."""
 _OBJECTS = ("object", "operand", "expression", "value")
 _LOOPS = re.compile(r"^(?:for_|foreach|enhanced_for|range_clause)")
+_IMPORT = re.compile(
+    r"^(?:import_statement|import_from_statement|import_spec|export_statement|variable_declarator)$"
+)
+HERE = re.compile(r"from\s+\.+\s+import|['\"]\.{1,2}/?(?:index[\w.]*)?['\"]")
+"""Imports that name no module: the package around."""
 _UNKNOWN = ("var", "auto", "let", "")
 _WITHOUT_DOT = {"attribute", "member_expression", "selector_expression", "field_access",
                 "member_access_expression", "field_expression", "method_invocation"}  # fmt: skip
@@ -134,6 +140,13 @@ def _arguments(text: str) -> list[str]:
     return [piece.strip() for piece in pieces]
 
 
+def _in_tuple(text: str, index: int) -> str:
+    """Return the type at a place of a tuple."""
+    match = _TUPLE.fullmatch(text)
+    arguments = _arguments(match[1]) if match else []
+    return arguments[index] if index < len(arguments) else ""
+
+
 class ResolvedNames:
     """The names of one version of a text. What was asked of it is kept."""
 
@@ -176,14 +189,44 @@ class ResolvedNames:
             if use.declares and use.node is not None:
                 yield use, use.node
 
+    def class_named(self, text: str) -> str:
+        """Return the class that a type is; with what is before its dot, or a sign, where that is
+        one of another module than this file's."""
+        name = class_named(text)
+        if not name or self.tree.grammar in ("java", "csharp", "rust"):
+            return name
+        before = re.search(rf"(\w+)\.{name}\b", text)
+        first = before[1] if before else name
+        is_known = any(True for _ in self.declared(first))
+        is_ours = self._is_ours(first) if is_known else not before or self._is_of_modules(first)
+        is_ours |= before is None and self.module is None
+        return name if is_ours else f"{first if before else '?'}.{name}"
+
+    def _is_ours(self, name: str) -> bool:
+        """Return whether a name is declared here, or taken from the module."""
+        outer = [(outside(node), use.is_foreign) for use, node in self.declared(name)]
+        imports = [enclosing(node, _IMPORT) for node, is_foreign in outer
+                   if is_foreign or "require(" in self.tree.text_of(node)]  # fmt: skip
+        if len(imports) < len(outer):
+            return True
+        texts = [self.tree.text_of(each) for each in imports]
+        return all(HERE.search(text) or self._is_of_modules(text) for text in texts)
+
+    def _is_of_modules(self, text: str) -> bool:
+        """Return whether a text names the module, or one that this one's is known by."""
+        if self.module is None:
+            return False
+        is_named = re.search(rf"\b{self._module_name}\b", text) is not None
+        return is_named or self.module._is_of_modules(text)
+
     def class_of(self, node: Node | None) -> str:
         """Return the name of an expression's class; empty where the text does not tell."""
-        name = class_named(self.type_of(node))
+        name = self.class_named(self.type_of(node))
         for _, declared in self.declared(name) if name.isidentifier() else ():
             if "type_parameter" in kind_of(declared.parent):
                 # What it is at least.
                 limit = self.tree.text_of(child_of(declared.parent, "constraint", "type"))
-                return class_named(limit.removeprefix("extends")) or name
+                return self.class_named(limit.removeprefix("extends")) or name
         return name
 
     def type_of(self, node: Node | None, steps: int = 0) -> str:
@@ -292,7 +335,7 @@ class ResolvedNames:
 
     def _of_field(self, held: str, name: str, steps: int) -> str:
         """Return the type of a field of something whose type is written so."""
-        if owner := class_named(held):
+        if owner := self.class_named(held):
             return self.type_of_member(owner, name, steps)
         written = rf"[{{;,\s]{re.escape(name)}\??:?\s+([^;,\n}}]+)"
         nameless = re.search(written, held) if "{" in held else None
@@ -324,11 +367,11 @@ class ResolvedNames:
         before = _receiver(called) or _receiver(node)
         path, arguments = child_of(called, "path"), inner(child_of(node, "arguments"))
         if path is not None:
-            owner = class_named(self.tree.text_of(path))
+            owner = self.class_named(self.tree.text_of(path))
             owner = class_around(self.tree, node) if owner == "Self" else owner
             member_type = self.type_of_member(owner, name, steps)
             return member_type or (owner if name in ("new", "default") else "")
-        owner = class_named(self.type_of(before, steps))
+        owner = self.class_named(self.type_of(before, steps))
         if owner and (member_type := self.type_of_member(owner, name, steps)):
             return member_type
         is_same = _SAME.fullmatch(name) is not None
@@ -427,9 +470,9 @@ class ResolvedNames:
         if kind_of(pattern.parent) == "except_clause":
             return self.tree.text_of(pattern.named_children[0])
         held = self.type_of(pattern.named_children[0], steps)
-        owner = class_named(held)
-        methods = ("__enter__", "__aenter__") if owner else ()
-        entered = (self.type_of_member(owner, method, steps) for method in methods)
+        owner = self.class_named(held)
+        names = ("__enter__", "__aenter__") if owner else ()
+        entered = (self.type_of_member(owner, name, steps) for name in names)
         yielded = re.match(r"\w*(?:Iterator|Generator)\[(.*)\]", held)
         return next(filter(None, entered), _arguments(yielded[1])[0] if yielded else held)
 
@@ -466,9 +509,8 @@ class ResolvedNames:
         if index >= 0 and "list" in value.type and value.named_child_count > 1:
             return self.type_of(value.named_children[index], steps)
         type_name = self.type_of(value, steps)
-        if type_name.startswith("("):
-            arguments = _arguments(type_name[1:-1])
-            return arguments[max(index, 0)] if index < len(arguments) else ""
+        if _TUPLE.fullmatch(type_name) and (index >= 0 or type_name[0] == "("):
+            return _in_tuple(type_name, max(index, 0))
         if self.tree.grammar != "go":
             return type_name if index < 0 else element_of(type_name)
         # What a map of Go holds comes with whether it holds it.
@@ -487,13 +529,15 @@ class ResolvedNames:
             return self._element(self.type_of(value, steps)) if index == 1 else ""
         held = self.type_of(value, steps)
         if index >= 0:
-            return self._element(held, is_loop=not index) if _MAPS.search(held) else ""
-        iterated = self.type_of_member(class_named(held), "__iter__", steps) if held else ""
+            is_map = _MAPS.match(held) is not None
+            element = self._element(held, is_loop=not is_map or not index)
+            return element if is_map else _in_tuple(element, index)
+        iterated = self.type_of_member(self.class_named(held), "__iter__", steps) if held else ""
         return self._element(iterated or held, is_loop=True)
 
     def _element(self, held: str, *, is_loop: bool = False) -> str:
         """Return the type of what is in a container, whose type may have a name of its own."""
-        return element_of(self._named(class_named(held)) or held, is_loop=is_loop)
+        return element_of(self._named(self.class_named(held)) or held, is_loop=is_loop)
 
     def _named(self, name: str) -> str:
         """Return the type that a name is given to; empty where it is a class's."""
