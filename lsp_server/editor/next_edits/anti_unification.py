@@ -194,15 +194,12 @@ def _terms(term: Term) -> list[Term]:
 
 def _common(terms: list[Term], right: list[Term]) -> int:
     """Return how many terms both begin with."""
-    pairs = zip(terms, right, strict=False)
-    return next(
-        (
-            n
-            for n, (term, other) in enumerate(pairs)
-            if (term.kind, term.text) != (other.kind, other.text)
-        ),
-        min(len(terms), len(right)),
-    )
+    number = 0
+    for term, other in zip(terms, right, strict=False):
+        if (term.kind, term.text) != (other.kind, other.text):
+            break
+        number += 1
+    return number
 
 
 def _between(term: Term, first: int, end: int) -> str:

@@ -113,11 +113,9 @@ def _same_in_literals(rewrite: Rewrite, other: Rewrite, now: SyntaxTree) -> list
         return []
     old, new = change
     refuse_many(now.text, old)
-    return [
-        TextEdit(*edits.span(), new, f"{old} → {new}")
-        for edits in whole(old).finditer(now.text)
-        if _literal_role(now, *edits.span()) == role
-    ]
+    spans = [match.span() for match in whole(old).finditer(now.text)]
+    same = (span for span in spans if _literal_role(now, *span) == role)
+    return [TextEdit(*span, new, f"{old} → {new}") for span in same]
 
 
 def _word_in(rewrite: Rewrite) -> tuple[str, str] | None:
@@ -176,25 +174,13 @@ def _edits(
         if _NAME.fullmatch(name):
             scopes = _Meanings(names[0], name).between(old.start, old.end)
             # The examples may mean different variables.
-            is_one = all(
-                rewrite is None or rewrite.start <= rule.other < rewrite.end for rewrite in scopes
-            )
-            moved = {
-                rewrite and (rewrite.start + (by if rewrite.start > start else 0))
-                for rewrite in scopes
-            }
-            meanings, kinds = (
-                _Meanings(names[1], name),
-                {rewrite and rewrite.kind for rewrite in scopes},
-            )
+            is_one = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
+            moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
+            meanings, kinds = _Meanings(names[1], name), {scope and scope.kind for scope in scopes}
             for span in list(edits):
                 held = meanings.between(*span)
-                starts = {rewrite and rewrite.start for rewrite in held}
-                if (
-                    starts != moved
-                    if is_one
-                    else {rewrite and rewrite.kind for rewrite in held} != kinds
-                ):
+                starts = {scope and scope.start for scope in held}
+                if starts != moved if is_one else {scope and scope.kind for scope in held} != kinds:
                     del edits[span]
     came = {term.text for term in rule.template.leaves() if term.is_named} - leaves
     for name in filter(_NAME.fullmatch, came):

@@ -212,10 +212,8 @@ def _has_another(names: ResolvedNames, path: str, modules: list[str], owner: str
 def _hands_on(names: ResolvedNames, path: str, module: str, name: str) -> bool:
     """Return whether a file gives others a name that it has from a module."""
     if names.tree.grammar == "python":
-        return any(
-            use.declares and use.scope is not None and use.scope.kind == "module"
-            for use in _python_places(names, path, module, name)
-        )
+        bound = (use for use in _python_places(names, path, module, name) if use.declares)
+        return any(use.scope is not None and use.scope.kind == "module" for use in bound)
     declared = (by_path[1] for by_path in _ALL_ON.finditer(names.tree.text))
     return any(module in script_paths(use, posixpath.dirname(path)) for use in declared)
 
@@ -260,11 +258,8 @@ def _uses_any(
         module in script_paths(use, folder) for use in _DEFAULT.findall(tree.text)
     ):
         return True
-    return any(
-        next(_places(names, path, module, name), None) is not None
-        for name in dict.fromkeys(givers)
-        if name in words
-    )
+    used = (name for name in dict.fromkeys(givers) if name in words)
+    return any(next(_places(names, path, module, name), None) is not None for name in used)
 
 
 def _is_beside(path: str, module: str) -> bool:

@@ -135,12 +135,9 @@ class NextEditProvider:
             self._made_for = None, 0.0
         self._elsewhere = None
         accepted = self._taken(document, edits)
-        self._pending = [suggestion for suggestion in self._pending if suggestion not in accepted]
-        self._taken_texts += [
-            (suggestion.uri, suggestion.old_text, suggestion.new_text or "")
-            for suggestion in accepted
-            if suggestion.is_of_model
-        ]
+        self._keep(lambda suggestion: suggestion not in accepted)
+        of_model = (each for each in accepted if each.is_of_model)
+        self._taken_texts += [(each.uri, each.old_text, each.new_text or "") for each in of_model]
         before = self.history.last
         is_of_model = any(suggestion.is_of_model for suggestion in accepted)
         self._took_settled = bool(accepted) and not is_of_model
@@ -157,12 +154,8 @@ class NextEditProvider:
                 suggestion.follow(edits)
         if not accepted:
             # The model has not seen what was typed, unless that is what it proposed.
-            self._pending = [
-                suggestion
-                for suggestion in self._pending
-                if not suggestion.is_of_model or suggestion.is_typed
-            ]
-        self._pending = [each for each in self._pending if not each.region.touched]
+            self._keep(lambda suggestion: not suggestion.is_of_model or suggestion.is_typed)
+        self._keep(lambda suggestion: not suggestion.region.touched)
         self.goes_on = bool(accepted) or any(suggestion.is_typed for suggestion in self._pending)
         self._is_news = self._is_news and self.goes_on
         for suggestion in self._pending:
@@ -180,12 +173,12 @@ class NextEditProvider:
         """A document was closed."""
         self.history.closed(uri)
         self._taken_places.closed(uri)
-        self._pending = [suggestion for suggestion in self._pending if suggestion.uri != uri]
+        self._keep(lambda suggestion: suggestion.uri != uri)
 
     def forget(self, uri: str) -> None:
         """A document may not be read any more."""
         self.history.forget(uri)
-        self._pending = [suggestion for suggestion in self._pending if suggestion.uri != uri]
+        self._keep(lambda suggestion: suggestion.uri != uri)
 
     def accept(self, number: int) -> None:
         """The user took a next edit; its change comes as any other."""
@@ -302,11 +295,10 @@ class NextEditProvider:
 
     def _drop_invalid(self) -> None:
         recorded = set(self.history)
-        self._pending = [
-            suggestion
-            for suggestion in self._pending
-            if suggestion.is_valid() and suggestion.source in recorded
-        ]
+        self._keep(lambda suggestion: suggestion.is_valid() and suggestion.source in recorded)
+
+    def _keep(self, is_meant: Callable[[Suggestion], bool]) -> None:
+        self._pending = list(filter(is_meant, self._pending))
 
     # What the model proposes
 
@@ -444,11 +436,7 @@ class NextEditProvider:
             for suggestion, new, title in (self._taken_places.of(last, again) if again else ())
         ]
         # What an edit settled when it was not finished goes; what others propose stays.
-        self._pending = [
-            suggestion
-            for suggestion in self._pending
-            if suggestion.is_of_model or suggestion.source is not last
-        ]
+        self._keep(lambda suggestion: suggestion.is_of_model or suggestion.source is not last)
         if suggestions:
             self._pending = []
             self._flight.stop()
@@ -472,11 +460,9 @@ class NextEditProvider:
         return await self._functions.call(function, *arguments, **named)
 
     def _add(self, suggestions: list[Suggestion]) -> None:
-        self._pending += [
-            suggestion
-            for suggestion in suggestions
-            if (suggestion.title, suggestion.uri, suggestion.new_text) not in self._dismissed
-        ]
+        keys = [(each.title, each.uri, each.new_text) for each in suggestions]
+        pairs = zip(keys, suggestions, strict=True)
+        self._pending += [suggestion for key, suggestion in pairs if key not in self._dismissed]
 
     async def _look_elsewhere(self, elsewhere: Elsewhere, source: RecordedEdit) -> None:
         """Files of the workspace that import what was changed."""

@@ -51,18 +51,11 @@ class Removal:
         # Up to the end of the line in which the change ends, unless it ends with a line.
         is_whole = hunk.start == start and text[: hunk.end].endswith("\n")
         end = hunk.end if is_whole else text.find("\n", hunk.end) + 1
-        touched = {
-            number - window.first
-            for edit in recent
-            if edit.document is document
-            for number in range(edit.line, edit.end)
-        }
+        own = (edit for edit in recent if edit.document is document)
+        touched = {line - window.first for edit in own for line in range(edit.line, edit.end)}
         first = text.count("\n", 0, start)
-        old = [
-            line
-            for number, line in enumerate(text[start:end].split("\n"), first)
-            if number not in touched
-        ]
+        lines = enumerate(text[start:end].split("\n"), first)
+        old = [line for number, line in lines if number not in touched]
         new = text[start : hunk.start] + hunk.text + text[hunk.end : end]
         before, after = _counted(old), _counted(new.split("\n"))
         deleted = "" if hunk.text.strip() else text[hunk.start : hunk.end]

@@ -241,11 +241,7 @@ def _is_sense_changed(rule: Rule) -> bool:
         return False
     if not pattern.parts:
         return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))
-    gone = [
-        rewrite
-        for rewrite in _gone(rule)
-        if rewrite not in (",", ";", ":", "(", ")", "[", "]", "{", "}")
-    ]
+    gone = [text for text in _gone(rule) if text not in set(",;:()[]{}")]
     names = {rewrite.text for rewrite in pattern.leaves()
              if rewrite.is_named and not _MODIFIER.search(rewrite.kind)}  # fmt: skip
     if not gone or names & set(gone):

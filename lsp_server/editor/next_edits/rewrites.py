@@ -167,13 +167,8 @@ def _levels(
             return
         by = sum(hunk.by for hunk in hunks if hunk.end <= start and hunk not in group)
         inner = (hunk for hunk in hunks if start <= hunk.start and hunk.end <= end)
-        to = (
-            end
-            + by
-            + sum(
-                hunk.by for hunk in inner if hunk in group or hunk.start > start or hunk.end < end
-            )
-        )
+        inside = (hunk for hunk in inner if hunk in group or hunk.start > start or hunk.end < end)
+        to = end + by + sum(hunk.by for hunk in inside)
         new = _exact(now, start + by, to)
         if new is not None and start < end:
             yield RewrittenNode(

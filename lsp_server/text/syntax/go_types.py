@@ -38,11 +38,9 @@ class GoTypes:
         types, waiting = {owner}, [owner]
         while waiting:
             name = waiting.pop()
-            came = {
-                other
-                for other in self._methods.keys() | self._fields.keys()
-                if self._share(name, other, member) or self._share(other, name, member)
-            }
+            others = self._methods.keys() | self._fields.keys()
+            came = {other for other in others if self._share(name, other, member)}
+            came |= {other for other in others if self._share(other, name, member)}
             waiting += came - types
             types |= came
         return types

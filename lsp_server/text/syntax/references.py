@@ -171,11 +171,8 @@ def same_meaning(
     """Return the places that mean what is declared at the places ``starts``, which were changed, in
     order; none where none of them gives the name, or where the text does not tell."""
     changed_starts = set(starts)
-    changed = [
-        use
-        for use in names
-        if use.start in changed_starts and use.declares and use.scope is not None
-    ]
+    declares = (use for use in names if use.declares and use.scope is not None)
+    changed = [use for use in declares if use.start in changed_starts]
     if len({use.scope for use in changed}) != 1:
         return []
     scope = changed[0].scope
@@ -312,11 +309,8 @@ def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope
         outer = outer.parent
     if tree.grammar in _SCRIPTS and kind_of(outer) == "variable_declaration":
         # ``var`` holds in the whole function.
-        return next(
-            scope
-            for scope in reversed(scopes)
-            if "function" in scope.kind or "method" in scope.kind or scope.kind == "module"
-        )
+        holding = re.compile("function|method|^module$")
+        return next(scope for scope in reversed(scopes) if holding.search(scope.kind))
     return scopes[-1]
 
 

@@ -297,11 +297,8 @@ class ResolvedNames:
             return self.type_of_member(class_around(self.tree, node), name, steps)
         if checked := checked_type(self.tree, node, name):
             return checked
-        types = {
-            self._declared(declared, steps)
-            for use, declared in self.declared(name)
-            if use.scope == here.scope and not use.is_foreign
-        }
+        own = [pair for pair in self.declared(name) if pair[0].scope == here.scope]
+        types = {self._declared(declared, steps) for use, declared in own if not use.is_foreign}
         return types.pop() if len(types) == 1 else "" if types else self._of_module(name)
 
     def _of_module(self, name: str) -> str:
@@ -490,11 +487,8 @@ class ResolvedNames:
             while node.named_children and "literal" not in node.type:
                 node = node.named_children[0]
             here = self.use_at(node)
-            declared = [
-                (use, declared)
-                for use, declared in self.declared(self.tree.text_of(node))
-                if here is not None and use.scope == here.scope
-            ]
+            pairs = self.declared(self.tree.text_of(node))
+            declared = [pair for pair in pairs if here and pair[0].scope == here.scope]
             if all(use.is_foreign for use, _ in declared):
                 is_named = here is not None and self.tree.grammar not in ("go", "rust", "java")
                 return bool(declared) or (is_named and self.tree.grammar != "csharp")
