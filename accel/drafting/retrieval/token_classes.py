@@ -3,9 +3,11 @@ mask``, ``(mask``)."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,30 +18,11 @@ from accel.draft_tree import TokenArray
 SHAPES = 15
 """Number of shapes; 0 stands for tokens of which nothing is known."""
 
-_KEYWORDS = (
-    "False None True and as assert async await break case catch class const continue def del do "
-    "elif else enum except export extends extern finally fn for from func function global if "
-    "impl implements import in interface is lambda let match mut namespace new nonlocal not null "
-    "or package pass private protected pub public raise return static struct super switch this "
-    "throw trait try type typeof undefined unsafe use using var void where while with yield"
-)
-KEYWORDS = frozenset(_KEYWORDS.split())
+_TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+KEYWORDS = frozenset(_TABLE["keywords"])
 """Of the common languages: what is there is grammar, not a name."""
 
-_SHAPE_RULES = [
-    (2, re.compile(r"[^\S\n]*")),
-    (1, re.compile(r"\s*")),
-    (4, re.compile(r" [^\W\d_]\w*")),
-    (5, re.compile(r"[^\W\d_]\w*")),
-    (6, re.compile(r" ?_\w*")),
-    (7, re.compile(r"\.[^\W\d]\w*")),
-    (8, re.compile(r"[^\w\s]+[^\W\d]\w*")),
-    (9, re.compile(r" ?\d+")),
-    (10, re.compile(r" ?[)\]}:;.]+")),
-    (11, re.compile(r".*[(\[{,]", re.DOTALL)),
-    (12, re.compile(r".*[\"'`].*", re.DOTALL)),
-    (13, re.compile(r" ?[=+\-*/<>!%&|]+")),
-]
+_SHAPE_RULES = [(shape, re.compile(rule, re.DOTALL)) for shape, rule in _TABLE["shapes"]]
 _WORD = re.compile(r"[^\w]*(?P<word>[^\W\d]\w+)")
 
 

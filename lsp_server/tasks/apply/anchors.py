@@ -125,7 +125,7 @@ def _is_new(
     }
     inner = [line.strip() for line in text[shown.start + 1 : shown.end] if _WORD.search(line)]
     same = sum(line in known for line in inner)
-    return same < MOVED * len(inner) or same < 2
+    return same < MOVED * len(inner) or same < min(2, len(inner) or 2)
 
 
 def _last(lines: Sequence[str], definition: Definition) -> int:
@@ -218,7 +218,12 @@ def _split(hunk: Hunk, anchors: Anchors, file: Lines) -> list[Hunk]:
         file_above, file_below = anchors[last] + 1, anchors[hunk.first + below.start]
         between = definitions_of(file[file_above:file_below]) if file_above < file_below else []
         names = {line.strip() for line in text}
-        lost = [each for each in between if file[file_above + each.start].strip() not in names]
+        # One of a line, as of a module, goes where it is left out.
+        lost = [
+            each
+            for each in between
+            if each.end > each.start + 1 and file[file_above + each.start].strip() not in names
+        ]
         if file_below < file_above or (lost and _changes(text, file)):
             pieces.append(Hunk(hunk.first + start, tuple(text[start : above.end])))
             start = above.end

@@ -15,6 +15,7 @@ from lsp_server.tasks.apply.definitions import (
     definitions_of,
 )
 from lsp_server.tasks.apply.place_holders import place_holder
+from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet
 from lsp_server.tasks.apply.wordings import LISTS
 
 _COMMENT = re.compile(
@@ -26,6 +27,7 @@ _REMOVES = re.compile(
     re.IGNORECASE,
 )
 _KINDS = re.compile(rf"\b(?:{LISTS['removed']})\b", re.IGNORECASE)
+_EDGES = re.compile(r"^\W+|\W+$")
 _IMPORTS = re.compile(r"\s*(?:import|from|use|#include)\b")
 LONGEST_COMMENT = 400
 _ABOVE = re.compile(r"\s*(?:@|#\[|//|/\*|\*|#(?!include)|--)")
@@ -42,7 +44,7 @@ class NamedLines:
         for definition in definitions_of(file):
             self.definitions[definition.path[-1]].append(definition)
         for number, line in enumerate(file):
-            self.texts[line.strip().rstrip(";,")].append(number)
+            self.texts[_EDGES.sub("", line)].append(number)
             self.values["".join(assigned_name(line).split()[-1:])].append(number)
             for word in set(re.findall(r"\w+", line) if _IMPORTS.match(line) else ()):
                 self.imports[word].append(number)
@@ -79,7 +81,7 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
             continue
         what = removes["what"] if removes["what"] is not None else removes["name"]
         named = named or NamedLines(file)
-        removed = _removed(what, named, names, lines)
+        removed = _removed(what, named, names, lines, _code_around(lines, number))
         if removed is None and _KINDS.sub("", what).strip():
             made.append(line)
         elif removed is not None:
@@ -91,14 +93,25 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
     return MarkedLines(made, frozenset(gone), frozenset(came), frozenset(beside))
 
 
+def _code_around(lines: Sequence[str], number: int) -> tuple[str, str]:
+    """Return the lines above and below one that are not empty, without their indentation."""
+    above = next(filter(str.strip, reversed(lines[:number])), "")
+    return above.strip(), next(filter(str.strip, lines[number + 1 :]), "").strip()
+
+
 def _removed(
-    what: str, named: NamedLines, names: set[str], lines: Sequence[str]
+    what: str, named: NamedLines, names: set[str], lines: Sequence[str], around: tuple[str, str]
 ) -> Sequence[str] | None:
-    """Return the lines of ``file`` that a comment names; None where it names none."""
-    text, file = what.strip(" `'\".;:"), named.file
-    same = named.texts[text.rstrip(";,")]
-    if text and len(same) == 1:
+    """Return the lines that a comment between two others names; None where it names none."""
+    text, file = _EDGES.sub("", what), named.file
+    same = named.texts[text] if text else []
+    if is_repeated := len(same) > 1:
+        beside = [(n, zip(_code_around(file, n), around, strict=True)) for n in same]
+        same = [n for n, pairs in beside if any(own == shown for own, shown in pairs)]
+    if len(same) == 1:
         return file[same[0] : same[0] + 1]
+    if is_repeated:
+        raise AmbiguousSnippet(f"{text}, which is to go, stands in several places; {MORE_CONTEXT}")
     words = [word for word in re.findall(r"[\w$]+", _KINDS.sub(" ", text)) if word not in names]
     if len(words) > 4:
         return None

@@ -102,9 +102,8 @@ def best_readings(
             return False
         return True
 
-    cheapest = [reading for reading in aligned if reading.cost <= aligned[0].cost + 2 * MARGIN][
-        :MOST_TRIED
-    ]
+    most = aligned[0].cost + 2 * MARGIN
+    cheapest = [reading for reading in aligned[:MOST_TRIED] if reading.cost <= most]
     wholes = (_whole(lines, hunks, gone, reading, counts) for reading in cheapest)
     best = next((reading for reading in wholes if can_be(reading)), None)
     best = best or _whole(lines, hunks, gone, aligned[0], counts)
