@@ -46,8 +46,8 @@ KV_STEP = 16 << 20
 WARM_S = 0.1
 """Without work for so long, what the first requests would load is loaded."""
 
-KEEP_COSTS_S = 0.3
-"""Seconds without work after which the service stores what forwards cost of late."""
+KEEP_COSTS_S = 2.0
+"""Without work for so long, longer than between keys, the service stores what forwards cost."""
 
 SAVE_CACHES_S = 2.0
 """Without work for so long, the service keeps what it has on disk."""
