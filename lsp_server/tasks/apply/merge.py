@@ -142,7 +142,7 @@ def chosen_reading(
 
     def may_be(rival: WholeReading) -> bool:
         gone = shown_lines.loss(rival.spans, rival.news, is_strict=False)
-        if not gone or more or best.doubted - rival.doubted:
+        if not gone or more or best.is_guess or best.doubted - rival.doubted:
             return True
         return bool(parts.holders) and parts.open_end and gone[1] == len(lines)
 

@@ -54,6 +54,8 @@ class WholeReading:
     """Return whether a hunk adds lines that stand in the file once, near by, and stay there."""
     is_indented: bool
     """Return whether it is clear how deep the hunks are."""
+    is_guess: bool = False
+    """The file begins or ends with other lines from now on, and loses some."""
 
 
 def best_readings(
@@ -117,7 +119,7 @@ def best_readings(
         least = _lead(lines, snippet, best, one.regions)
         if not is_whole and lost > _lost(lines, hunks, one.regions) + BLOCK:
             least = max(least, MARGIN + WEAK)
-        least += 0 if is_first else MARGIN
+        least = max(least + (0 if is_first else MARGIN), MARGIN + LOST if best.is_guess else 0)
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + LOST if best.doubted else least
         ):
@@ -168,7 +170,15 @@ def _whole(
         *(aligned.cost, spans, texts, tuple(made), doubted),
         repeats_block=max(map(len, repeated)) >= BLOCK,
         is_indented=news is not None,
+        is_guess=any(_is_guess(lines, *each) for each in zip(spans, texts, strict=True)),
     )
+
+
+def _is_guess(lines: Lines, span: Span, new: Lines) -> bool:
+    old = lines[slice(*span)]
+    is_top = not span[0] and old[:1] != new[:1]
+    is_end = span[1] == len(lines) and old[-1:] != new[-1:]
+    return (is_top or is_end) and _lost(lines, [new], [span]) > 1
 
 
 def _is_frame(hunk: Lines) -> bool:

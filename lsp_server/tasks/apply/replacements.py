@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from lsp_server.tasks.apply.definitions import block_end
+from lsp_server.tasks.apply.definitions import block_end, indentation
 from lsp_server.tasks.apply.file_text import FileText
-from lsp_server.tasks.apply.indents import IndentTable
+from lsp_server.tasks.apply.indents import IndentTable, indents_by_place
 from lsp_server.tasks.apply.parsed_file import refuse_broken
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
@@ -275,17 +275,32 @@ def _within(text: str, file: FileText, replacement: LineReplacement, number: int
 
 def replaced_lines(region: Lines, old: Lines, new: Lines) -> Lines:
     """Return ``region``, where ``old`` stands, with the change from ``old`` to ``new``, indented as
-    the region is; what the change leaves alone stays as it is."""
+    the region is; what the change leaves alone stays as it is. Raises AmbiguousSnippet."""
     if len(region) != len(old):
         old, new = _without_blank_ends(old), _without_blank_ends(new) if any(new) else new
-    table = IndentTable.of(old, region, new)
-    texts, others = ([line.rstrip() for line in lines] for lines in (old, new))
+    changes = opcodes(*([line.strip() for line in lines] for lines in (old, new)))
+    same = [
+        (old[start + n], new[new_start + n], region[start + n])
+        for kind, start, end, new_start, _ in changes
+        for n in range(end - start if kind == "equal" else 0)
+    ]
+    table = IndentTable.of_change(old, region, new, same)
     result: list[str] = []
-    for kind, start, end, new_start, new_end in opcodes(texts, others):
+    for kind, start, end, new_start, new_end in changes:
+        came = new[new_start:new_end]
         if kind == "equal":
-            result += region[start:end]
+            for line, before, own in zip(came, old[start:end], region[start:end], strict=True):
+                is_kept = indentation(line) == indentation(before) or not table.tells(line)
+                result.append(own if is_kept else table.written(line))
+        elif all(map(table.tells, came)):
+            result += map(table.written, came)
+        elif (indents := indents_by_place(region, (start, end), came)) is not None:
+            result += [i + line.lstrip() for i, line in zip(indents, came, strict=True)]
         else:
-            result += [table.written(line) for line in new[new_start:new_end]]
+            raise AmbiguousSnippet(
+                f"the old text has lost its indentation, so it is not clear how deep {shown(came)} "
+                "is to stand; send both texts indented as the file"
+            )
     return tuple(result)
 
 

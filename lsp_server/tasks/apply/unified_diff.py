@@ -82,25 +82,36 @@ def diff_hunks(text: str) -> list[LineReplacement]:
             if not hunks:
                 hunks.append((None, []))
             hunks[-1][1].append(line)
-    return [replacement for header, lines in hunks if (replacement := _replacement(header, lines))]
+    signs = signs_of([line for _, lines in hunks for line in lines])
+    replacements = (_replacement(header, lines, signs) for header, lines in hunks)
+    return [replacement for replacement in replacements if replacement]
 
 
-def _replacement(header: re.Match[str] | None, lines: list[str]) -> LineReplacement | None:
+def _replacement(
+    header: re.Match[str] | None, lines: list[str], signs: str
+) -> LineReplacement | None:
     line = header["line"] if header else None
     scope = header["scope"].strip() if header else ""
-    hunk = hunk_of(lines, int(line) if line else None, (scope,) if scope else ())
+    hunk = hunk_of(lines, int(line) if line else None, (scope,) if scope else (), signs)
     return hunk if lines and (hunk.old or hunk.new) else None
 
 
-def hunk_of(lines: list[str], line: int | None, scopes: tuple[str, ...]) -> LineReplacement:
-    """Return the hunk of ``lines`` with their signs. A line of context may lack its blank."""
-    while lines and not lines[-1].strip():
-        # A difference ends with its last line, and what is empty after it is none of its lines.
-        lines = lines[:-1]
+def signs_of(lines: list[str]) -> str:
+    """Return what a line of hunks may begin with: signs, and a blank if the lines that stay have
+    one in front of them."""
     signed = [depth(text[1:]) % 2 for text in lines if text.startswith(("+", "-"))]
     bare = [depth(text) % 2 for text in lines if text.strip() and text[0] not in "+-"]
     # Most are as deep as code is, by twos: the blanks in front of them were left out.
-    signs = "+-" if 2 * sum(bare) < len(bare) and 2 * sum(signed) < len(signed) else "+- "
+    return "+-" if 2 * sum(bare) < len(bare) and 2 * sum(signed) < len(signed) else "+- "
+
+
+def hunk_of(
+    lines: list[str], line: int | None, scopes: tuple[str, ...], signs: str
+) -> LineReplacement:
+    """Return the hunk of ``lines``, which may begin with one of ``signs``."""
+    while lines and not lines[-1].strip():
+        # A difference ends with its last line, and what is empty after it is none of its lines.
+        lines = lines[:-1]
     old = [text[text[:1] in signs :] for text in lines if not text.startswith("+")]
     new = [text[text[:1] in signs :] for text in lines if not text.startswith("-")]
     return LineReplacement(tuple(old), tuple(new), line, scopes)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement
-from lsp_server.tasks.apply.unified_diff import hunk_of
+from lsp_server.tasks.apply.unified_diff import hunk_of, signs_of
 
 MARKS = re.compile(r"^[ \t]*\*\*\* (?:Begin Patch|(?:Update|Add|Delete) File:)", re.MULTILINE)
 _FILE = re.compile(r"\s*\*\*\* (?P<kind>Update|Add|Delete) File: *(?P<path>.+?)\s*$")
@@ -41,7 +41,7 @@ def _update(lines: Sequence[str]) -> FileUpdate:
     if body and _MOVE.match(body[0]):
         kind = "move"
         body = body[1:]
-    return FileUpdate(head["path"], tuple(_hunks(body)), kind=kind)
+    return FileUpdate(head["path"], tuple(_hunks(body, signs_of(body))), kind=kind)
 
 
 def _is_mark(line: str, name: str) -> bool:
@@ -49,13 +49,13 @@ def _is_mark(line: str, name: str) -> bool:
     return mark is not None and mark["mark"] == name
 
 
-def _hunks(lines: Sequence[str]) -> Iterator[LineReplacement]:
+def _hunks(lines: Sequence[str], signs: str) -> Iterator[LineReplacement]:
     scopes: tuple[str, ...] = ()
     body: list[str] = []
     for line in [*lines, "@@"]:
         if line.startswith("@@"):
             if any(text.strip() for text in body):
-                yield _hunk(body, scopes)
+                yield _hunk(body, scopes, signs)
                 scopes, body = (), []
             scope = line.strip("@ \t")
             scopes = (*scopes, scope) if scope else scopes
@@ -63,7 +63,7 @@ def _hunks(lines: Sequence[str]) -> Iterator[LineReplacement]:
             body.append(line)
 
 
-def _hunk(lines: list[str], scopes: tuple[str, ...]) -> LineReplacement:
+def _hunk(lines: list[str], scopes: tuple[str, ...], signs: str) -> LineReplacement:
     is_at_end = any(_is_mark(line, "End of File") for line in lines)
-    hunk = hunk_of([line for line in lines if not _MARK.match(line)], None, scopes)
+    hunk = hunk_of([line for line in lines if not _MARK.match(line)], None, scopes, signs)
     return LineReplacement(hunk.old, hunk.new, None, scopes, is_at_end=is_at_end or not hunk.old)

@@ -18,7 +18,8 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +31,8 @@ from lsp_server.tasks.apply import alignment, hunk_costs, line_costs, readings
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.text.syntax.languages import language_of_path
+from tests.benchmarks.apply.oracle import beside_oracle
+from tests.benchmarks.apply.slips import FORMS, SLIPS, halves_with, lost_lines
 from tests.benchmarks.apply.snippets import MAKERS, MUTATIONS, mutated, snippet_of
 
 CONTEXTS = (3, 2, 1)
@@ -38,6 +41,9 @@ STYLES = ("plain", "named", "bare")
 MORPH_TOKENS_PER_S = 10_500
 """As Morph states it for its hosted model."""
 CHARACTERS_PER_TOKEN = 4.0
+SIZES = (300, 5_000)
+"""Lines of files."""
+MOST_SHOWN = 5
 OUTCOMES = ("exact", "refused", "blanks", "wrong")
 MARKS = {"python": "#"}
 """With what a comment begins, where it is not ``//``."""
@@ -82,20 +88,21 @@ class AppliedEdits:
     tokens: float = 0.0
     wrong: list[int] = field(default_factory=list)
 
-    def add(self, edit: CommitEdit, apply: Callable[[], str], right: Sequence[str]) -> None:
-        """Apply, and count what comes of it. Seconds are those of the processor."""
+    def add(self, edit: CommitEdit, apply: Callable[[], str], right: Sequence[str]) -> str:
+        """Apply, count what comes of it, and return it. Seconds are those of the processor."""
         start = time.process_time()
         try:
             text = apply()
             is_same = _without_blanks(text) in map(_without_blanks, right)
             outcome = "exact" if text in right else "blanks" if is_same else "wrong"
         except AmbiguousSnippet:
-            outcome = "refused"
+            text, outcome = right[0], "refused"
         self.seconds.append(time.process_time() - start)
         self.counts[outcome] += 1
         self.tokens += len(edit.after) / CHARACTERS_PER_TOKEN
         if outcome == "wrong":
             self.wrong.append(edit.number)
+        return text
 
     def row(self) -> list[str]:
         """Outcomes, milliseconds, tokens a second."""
@@ -114,23 +121,40 @@ def _without_blanks(text: str) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--cases", type=Path, required=True, help="commits or aiXapply's cases")
+    parser.add_argument("--cases", type=Path, help="commits or aiXapply's cases")
     parser.add_argument("--maker", type=Path, help="a file with lazy(), another maker of snippets")
     parser.add_argument("--limit", type=int, help="so many commits, evenly spread")
     parser.add_argument("--wordings", default="all", help="names of wordings or rules, by commas")
-    parser.add_argument("--parts", default="wordings,mutations", help="by commas; also fit")
+    parser.add_argument(
+        "--parts",
+        default="wordings,mutations",
+        help="by commas; also fit, replacements, times and, without cases, oracle",
+    )
+    parser.add_argument("--files", type=int, default=200_000, help="random files of the oracle")
+    parser.add_argument("--seed", type=int, default=0, help="the number of its first file")
     parser.add_argument("--show-wrong", action="store_true", help="the numbers of wrong cases")
 
 
 def run(args: argparse.Namespace) -> int:
     """Make the snippets, apply them, print the tables."""
     console = Console(width=140)
+    parts = args.parts.split(",")
+    if "oracle" in parts:
+        counts = beside_oracle(args.seed, args.files)
+        console.print(
+            f"{counts.files} random files from {args.seed} on: {counts.applied} of {counts.single} "
+            f"snippets with one reading applied, {len(counts.others)} answers not the cheapest"
+        )
+        console.print(*counts.others[:MOST_SHOWN], sep="\n")
+    if parts == ["oracle"]:
+        return 0
+    if args.cases is None:
+        raise BenchError("no commits; name a file by --cases")
     edits = _edits(args.cases, args.limit)
     wordings = list(MAKERS) if args.wordings == "all" else args.wordings.split(",")
     console.print(
         f"{len(edits)} edits that change something; Morph states {MORPH_TOKENS_PER_S} tokens/s"
     )
-    parts = args.parts.split(",")
     if any(edit.snippet for edit in edits):
         console.print(_given(edits))
     if "wordings" in parts:
@@ -142,6 +166,10 @@ def run(args: argparse.Namespace) -> int:
         console.print(_mutations(edits))
     if "fit" in parts:
         console.print(_fit(edits))
+    if "replacements" in parts:
+        console.print(_replacements(edits, args.show_wrong))
+    if "times" in parts:
+        console.print(_times(edits))
     return 0
 
 
@@ -202,6 +230,45 @@ def _fit(edits: Sequence[CommitEdit]) -> Table:
                     setattr(module, name, own)
             table.add_row(name, f"{value}{' (used)' if value == own else ''}", *row)
     return table
+
+
+def _replacements(edits: Sequence[CommitEdit], shows: bool) -> Table:
+    """Search and replace with slips."""
+    table = _table("search and replace", "slip", "form", "lost lines")
+    for slip, (form, apply) in itertools.product(SLIPS, FORMS.items()):
+        tally, lost = AppliedEdits(), 0
+        for edit in edits:
+            halves = halves_with(slip, edit.before, edit.after)
+            if slip != "none" and halves == halves_with("none", edit.before, edit.after):
+                continue
+            made = partial(apply, edit.before, halves, edit.language)
+            lost += lost_lines(tally.add(edit, made, [edit.after]), edit.after)
+        table.add_row(slip, f"{form} ({sum(tally.counts.values())})", str(lost), *tally.row())
+        if shows:
+            print(slip, form, tally.wrong, file=sys.stderr)
+    return table
+
+
+def _times(edits: Sequence[CommitEdit]) -> Table:
+    """Snippets of files that are made longer by the other files of the cases, by their lines."""
+    table = _table("times", "lines")
+    for size in SIZES:
+        longer = [_longer(edit, edits, size) for edit in edits]
+        table.add_row(str(size), *_made(longer, _own_maker("existing"), 3, True).row())
+    return table
+
+
+def _longer(edit: CommitEdit, others: Sequence[CommitEdit], size: int) -> CommitEdit:
+    """Return an edit of a file of about ``size`` lines, with others of its language below."""
+    more: list[str] = []
+    lines = edit.before.count("\n")
+    for other in others:
+        if lines < size and other.kind == edit.kind and other.before not in (edit.before, *more):
+            more.append(other.before)
+            lines += other.before.count("\n")
+    below = "".join(more).splitlines(keepends=True)[: size - edit.before.count("\n")]
+    before, after = (f"{text}{''.join(below)}" for text in (edit.before, edit.after))
+    return replace(edit, before=before, after=after)
 
 
 def _applied(edits: Sequence[CommitEdit], context: int) -> AppliedEdits:

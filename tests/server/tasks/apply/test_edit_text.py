@@ -13,6 +13,7 @@ from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.tasks.apply.replacements import FileUpdate, LineReplacement, apply_replacements
 
 FILE = "a = 1\nb = 2\nc = 3\n\n\ndef total(prices):\n    return sum(prices)\n"
+DEEP = "def total(prices):\n    sum = 0\n    for p in prices:\n        sum += p\n    return sum\n"
 NEW = FILE.replace("b = 2\n", "b = 7\n").replace("sum(prices)", "sum(prices, 0)")
 DATA = data_beside(__file__)
 DIFF = DATA["DIFF"]
@@ -70,6 +71,22 @@ def test_an_old_text_that_is_elsewhere_or_nowhere_is_refused(old: str, why: str)
         replaced(file, old, "y")
 
 
+@data_cases()
+def test_lines_are_as_deep_as_those_of_the_file(old: str, new: str, made: str) -> None:
+    if not made:
+        with pytest.raises(AmbiguousSnippet, match="lost its indentation"):
+            replaced(DEEP, old, new)
+        return
+    assert replaced(DEEP, old, new) == f"def total(prices):\n{made}    return sum\n"
+
+
+def test_a_level_may_be_wider_in_the_old_text_than_in_the_new_one() -> None:
+    file = "def f(a, b):\n    :param a: one\n              two\n    :param b: three\n"
+    old = ":param a: one\n          two\n:param b: three\n"
+    made = replaced(file, old, old.replace(":param b", ":param c:\n    four\n:param b"))
+    assert made == file.replace("    :param b", "    :param c:\n        four\n    :param b")
+
+
 def test_a_replacement_that_is_made_again_changes_nothing() -> None:
     old, new = "a = 1\n", "a = 1\nz = 9\n"
     once = replaced(FILE, old, new)
@@ -125,6 +142,12 @@ class Till:
         call(1,
              2)
 """
+
+
+def test_one_line_of_context_of_an_odd_depth_has_its_blank() -> None:
+    file = "a:\n  b\n   c\n d\ne:\n  f\n"
+    diff = "@@ -3,2 +3,3 @@\n    c\n+  x\n  d\n@@ -5,2 +6,3 @@\n e:\n+  y\n   f\n"
+    assert apply_text(file, diff).text == "a:\n  b\n   c\n  x\n d\ne:\n  y\n  f\n"
 
 
 def test_context_lines_may_lack_their_blank() -> None:
