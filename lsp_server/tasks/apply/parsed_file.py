@@ -12,8 +12,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 
 from lsp_server.tasks.apply.definitions import depth
+from lsp_server.tasks.apply.file_text import lines_of
 from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet, shown
+from lsp_server.text.line_diff import opcodes
 from lsp_server.text.syntax.python_tree import parsed_python
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
@@ -33,7 +35,7 @@ class ParsedFile:
     """A file that is parsed once; of its changes only what they reach is."""
 
     def __init__(self, lines: Sequence[str], tree: SyntaxTree | None, *, is_code: bool) -> None:
-        self._lines, self._tree, self._is_code = lines, tree, is_code
+        self._lines, self.tree, self._is_code = lines, tree, is_code
         self._lengths = [0, *accumulate(map(len, lines))]
         self._known: dict[tuple[tuple[Span, ...], tuple[Lines, ...]], bool] = {}
 
@@ -48,24 +50,27 @@ class ParsedFile:
     def breaks(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
         """Return whether the file parses, and does not with new lines for old ones; where that
         cannot be told, whether its brackets do not balance as they did."""
-        if self._tree is None or self._tree.has_errors:
-            return changes_balance(self._lines, spans, news, is_code=self._is_code)
         if (spans, news) not in self._known:
-            self._known[spans, news] = self._breaks(self._tree, spans, news)
+            self._known[spans, news] = self._breaks(spans, news)
         return self._known[spans, news]
 
-    def _breaks(self, tree: SyntaxTree, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
+    def _breaks(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
+        tree = self.tree
+        is_python = tree is not None and tree.grammar == "python"
+        is_known = tree is not None and not tree.has_errors
+        if tree is None or not (is_known or (is_python and _python_error(tree.text) is None)):
+            return changes_balance(self._lines, spans, news, is_code=self._is_code)
         edited = tree.edited(
             [
                 TextEdit(self._start(start), self._start(end), "\n".join([*new, ""]))
                 for (start, end), new in zip(spans, news, strict=True)
             ]
         )
-        if edited.has_errors:
+        if is_known and edited.has_errors:
             return True
-        if tree.grammar != "python" or not self._may_be_too_deep(spans, news):
+        if not is_python or (is_known and not self._may_be_too_deep(spans, news)):
             return False
-        return _is_python(tree.text) and not _is_python(edited.text)
+        return _python_error(edited.text) is not None and _python_error(tree.text) is None
 
     def _may_be_too_deep(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
         """Whether a line is deeper than the one above it, which does not look as if it may be, or
@@ -85,10 +90,6 @@ class ParsedFile:
         return self._lengths[line] + line
 
 
-def _is_python(text: str) -> bool:
-    return _python_error(text) is None
-
-
 def _python_error(text: str) -> int | None:
     """Return the line, from 0, at which Python itself does not parse a text."""
     try:
@@ -101,21 +102,18 @@ def _python_error(text: str) -> int | None:
 def refuse_broken(original: str, text: str, language: str | None) -> None:
     """Raise AmbiguousSnippet if ``original`` parses and ``text`` does not; where that cannot be
     told, if its brackets do not balance as they did."""
-    is_parsed = language and len(text) <= LARGEST_PARSED
-    before = SyntaxTree.of(original, language) if language and is_parsed else None
-    is_python = before is not None and before.grammar == "python"
-    if before is None or before.has_errors:
-        if is_python and _is_python(original) and not _is_python(text):
-            raise AmbiguousSnippet(f"the file with the edit does not parse; {MORE_CONTEXT}")
-        if original.strip() and unbalanced(original, text, bool(language)):
-            raise AmbiguousSnippet(f"the brackets of the file would not balance; {MORE_CONTEXT}")
+    old, new = (lines_of(each) for each in (original, text))
+    changes = [each for each in opcodes(old, new) if each[0] != "equal"]
+    spans = tuple((start, end) for _, start, end, _, _ in changes)
+    parsed = ParsedFile.of(old, language)
+    if (parsed.tree is None and not original.strip()) or not parsed.breaks(
+        spans, tuple(tuple(new[start:end]) for *_, start, end in changes)
+    ):
         return
-    after = SyntaxTree.parsed(text, before.grammar)
-    line = after.first_error()
-    if line is None and is_python and _is_python(original):
-        line = _python_error(text)
-    if line is not None:
-        raise broken(text.splitlines(), line)
+    if parsed.tree is None or parsed.tree.has_errors:
+        raise AmbiguousSnippet(f"the brackets of the file would not balance; {MORE_CONTEXT}")
+    line = SyntaxTree.parsed(text, parsed.tree.grammar).first_error()
+    raise broken(new, (_python_error(text) or 0) if line is None else line)
 
 
 def broken(lines: Sequence[str], line: int) -> AmbiguousSnippet:
@@ -132,16 +130,10 @@ def changes_balance(
     lines: Sequence[str], spans: Sequence[Span], news: Sequence[Lines], *, is_code: bool = True
 ) -> bool:
     """Return whether brackets are opened or closed more often with ``news`` in place of ``spans``
-    of ``lines``."""
-    old = "\n".join(line for span in spans for line in lines[slice(*span)])
-    return unbalanced(old, "\n".join(line for new in news for line in new), is_code)
-
-
-def unbalanced(before: str, after: str, is_code: bool) -> bool:
-    """Return whether brackets are opened and closed as often in ``before``, and not in ``after``.
-    Prose has round ones that stand alone."""
-    for opens, closes in ("{}", "[]", "()") if is_code else ("{}", "[]"):
-        own = before.count(opens) - before.count(closes)
-        if after.count(opens) - after.count(closes) != own:
-            return True
-    return False
+    of ``lines``. Prose has round ones that stand alone."""
+    before = "\n".join(line for span in spans for line in lines[slice(*span)])
+    after = "\n".join(line for new in news for line in new)
+    return any(
+        before.count(opens) - before.count(closes) != after.count(opens) - after.count(closes)
+        for opens, closes in (("{}", "[]", "()") if is_code else ("{}", "[]"))
+    )
