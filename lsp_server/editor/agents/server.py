@@ -257,7 +257,7 @@ def serve(folders: Sequence[Path], model: str) -> None:
             output.flush()
 
     async def run() -> None:
-        sessions: list[Any] = []
+        made: list[AgentTools] = []
 
         def tools() -> tuple[AgentFiles, AgentTools]:
             from lsp_server.editor.agents.agent_files import AgentFiles
@@ -265,15 +265,15 @@ def serve(folders: Sequence[Path], model: str) -> None:
             from lsp_server.editor.agents.tools import AgentTools
 
             files = AgentFiles(folders)
-            sessions.append(DaemonSession(files.folders, model))
-            return files, AgentTools(files, sessions[0])
+            made.append(AgentTools(files, DaemonSession(files.folders, model)))
+            return files, made[0]
 
         server = AgentServer(send, tools)
         while line := await asyncio.to_thread(sys.stdin.buffer.readline):
             server.receive(line)
         await server.finish()
-        for session in sessions:
+        for each in made:
             with suppress(RedraftError):
-                await session.close()
+                await each.close()
 
     asyncio.run(run())

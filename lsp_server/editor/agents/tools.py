@@ -12,6 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from lsp_server.editor.agents.renaming import renamed
 from lsp_server.editor.agents.similar import SimilarPlace, SimilarPlaces
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.shared.errors import EditRefused, RedraftError
+from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.tasks.apply.edit_text import EditFields, apply_update, makes_file, updates_of
 from lsp_server.tasks.apply.replacements import FileUpdate
 from lsp_server.text.documents.document import Document, line_end, split_lines, with_line_feeds
@@ -39,12 +41,12 @@ class FileEdit(EditFields):
 
     path: str = field(metadata={"also": ("file_path", "target_file")})
 
-    def updates(self) -> dict[str, FileUpdate]:
+    async def updates(self, edits: BoundedEdits) -> dict[str, FileUpdate]:
         """Return what it changes, file by file. Raises AmbiguousSnippet."""
         changes = self.replacements()
         if changes:
             return {self.path: FileUpdate(self.path, changes)}
-        return updates_of(self.snippet, self.path)
+        return await edits.read(self.snippet, updates_of, self.snippet, self.path)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +117,7 @@ class AgentTools:
     def __init__(self, files: AgentFiles, daemon: DaemonSession) -> None:
         self._files, self.daemon = files, daemon
         self._similar = SimilarPlaces()
+        self._edits = BoundedEdits()
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """One edit of a file is made at a time."""
         self._previews: OrderedDict[str, PlannedEdit] = OrderedDict()
@@ -123,25 +126,27 @@ class AgentTools:
         """Put snippets into their files. Raises RedraftError."""
         updates: dict[str, FileUpdate] = {}
         for edit in (call, *call.others):
-            of_files = edit.updates()
+            of_files = await edit.updates(self._edits)
             if twice := updates.keys() & of_files:
                 raise EditRefused(f"{min(twice)} is named twice; {ONE_SNIPPET}")
             updates |= of_files
 
         async def plan(read_files: Sequence[AgentFile]) -> PlannedEdit:
-            merges = [
-                await asyncio.to_thread(
-                    apply_update, file.text, update, language_of_path(file.path)
-                )
-                for file, update in zip(read_files, updates.values(), strict=True)
-            ]
+            merges = []
+            for file, update in zip(read_files, updates.values(), strict=True):
+                texts = file.text, update, language_of_path(file.path)
+                size = len(file.text) + update.size
+                merges.append(await self._edits.merged(size, apply_update, *texts))
             changes = zip(read_files, (merge.text for merge in merges), strict=True)
             is_same = all(merge.how == "unchanged" for merge in merges)
             notes = [f"{file.path} is a new file" for file in read_files if not file.inside.status]
             how = "unchanged" if is_same else "exact"
             return PlannedEdit(tuple(changes), how, "; ".join(notes))
 
-        new = {path for path, update in updates.items() if makes_file(update)}
+        may_make = [
+            await self._edits.read(each.snippet, makes_file, each) for each in updates.values()
+        ]
+        new = set(compress(updates, may_make))
         return await self._edited(call, list(updates), files, plan, new)
 
     async def edit_file(self, call: EditFile, files: AgentFiles) -> dict[str, Any]:
@@ -204,6 +209,11 @@ class AgentTools:
             looks += 1
             await asyncio.sleep(LOOK_S)
         return similar
+
+    async def close(self) -> None:
+        """End what was begun for the client. Raises RedraftError."""
+        await self._edits.close()
+        await self.daemon.close()
 
     # Making an edit
 

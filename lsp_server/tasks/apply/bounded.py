@@ -5,16 +5,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.shared.processes.background import in_background
 from lsp_server.shared.processes.function_process import FunctionProcess
-from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
+from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 
 LARGE = 1 << 16
 """Characters of a file and an edit that are left to a process."""
-LONGEST_S = 2.0
+LONGEST_S = 1.6
+"""With what comes before and after it, an answer takes less than two seconds."""
+Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
 
 
@@ -28,10 +30,10 @@ class BoundedEdits:
     async def merged(
         self,
         size: int,
-        edit: Callable[Arguments, Merge],
+        edit: Callable[Arguments, Result],
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
-    ) -> Merge:
+    ) -> Result:
         """Return what ``edit`` returns of texts of ``size`` characters. Raises AmbiguousSnippet."""
         if size < LARGE:
             return await asyncio.to_thread(edit, *arguments, **named)
@@ -45,6 +47,18 @@ class BoundedEdits:
             except asyncio.CancelledError:
                 in_background(self._process.end())
                 raise
+
+    async def read(
+        self,
+        text: str,
+        reader: Callable[Arguments, Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        """Return what ``reader`` tells of ``text``: at once, if it is not large."""
+        if len(text) < LARGE:
+            return reader(*arguments, **named)
+        return await self.merged(len(text), reader, *arguments, **named)
 
     async def close(self) -> None:
         """End the process."""

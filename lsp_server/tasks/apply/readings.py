@@ -55,7 +55,7 @@ class WholeReading:
     is_indented: bool
     """Return whether it is clear how deep the hunks are."""
     is_guess: bool = False
-    """The file begins or ends with other lines from now on, and loses some."""
+    """The file begins or ends with further lines, and loses some beside them."""
 
 
 def best_readings(
@@ -175,9 +175,9 @@ def _whole(
 
 
 def _is_guess(lines: Lines, span: Span, new: Lines) -> bool:
-    old = lines[slice(*span)]
-    is_top = not span[0] and old[:1] != new[:1]
-    is_end = span[1] == len(lines) and old[-1:] != new[-1:]
+    old = lines[slice(*span)] or (None,)
+    is_top = not span[0] and new[:1] != old[:1] and old[0] in new
+    is_end = span[1] == len(lines) and new[-1:] != old[-1:] and old[-1] in new
     return (is_top or is_end) and _lost(lines, [new], [span]) > 1
 
 

@@ -97,6 +97,12 @@ class FileUpdate:
     kind: str = "update"
     """``update``, ``add``, ``delete`` or ``move``."""
 
+    @property
+    def size(self) -> int:
+        """The number of its characters."""
+        halves = (line for each in self.replacements for line in (*each.old, *each.new))
+        return len(self.snippet) + sum(map(len, halves))
+
 
 @dataclass(slots=True)
 class _Progress:

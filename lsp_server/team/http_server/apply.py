@@ -26,7 +26,7 @@ from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.edit_text import EditFields, apply_text
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
-from lsp_server.tasks.apply.replacements import apply_replacements
+from lsp_server.tasks.apply.replacements import FileUpdate, apply_replacements
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import ClientLeft, RequestRefused, invalid
 from lsp_server.team.http_server.generation import data, owned
@@ -65,7 +65,7 @@ class ApplyRequest(EditFields):
         """Return the file as it becomes. Raises AmbiguousSnippet."""
         code, language = self.initial_code, self.language or None
         replacements = self.replacements()
-        size = len(code) + len(self.snippet) + sum(len(edit.old_string) for edit in self.edits)
+        size = len(code) + FileUpdate("", replacements, self.snippet).size
         if replacements:
             return await edits.merged(size, apply_replacements, code, replacements, language)
         return await edits.merged(size, apply_text, code, self.snippet, language)

@@ -6,9 +6,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
+import psutil
 import pytest
 
+from lsp_server.editor.agents import tools
+from lsp_server.editor.agents.agent_files import AgentFiles
 from lsp_server.tasks.apply import bounded
 from lsp_server.tasks.apply.bounded import LARGE, BoundedEdits
 from lsp_server.tasks.apply.edit_text import apply_text
@@ -74,7 +79,12 @@ def sleeping() -> Merge:
     return Merge("")
 
 
-def test_a_large_edit_is_made_in_a_process_and_ends_with_its_client() -> None:
+def test_a_large_edit_is_made_in_a_process_and_ends_with_its_client(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # A busy machine is slow: what is asked here hangs on no speed.
+    monkeypatch.setattr(bounded, "LONGEST_S", 60.0)
+
     async def work(edits: BoundedEdits) -> None:
         edit = FILE.replace("a + 777\n", "a - 777\n")
         merge = await edits.merged(len(FILE) + len(edit), apply_text, FILE, edit, "python")
@@ -101,3 +111,42 @@ def test_a_large_edit_that_takes_long_is_refused(monkeypatch: pytest.MonkeyPatch
             await edits.merged(LARGE, sleeping)
 
     bounded_edits(work)
+
+
+def begun(started: Path, *_: object) -> None:
+    started.touch()
+    sleeping()
+
+
+class NoDaemon:
+    """Knows of no unsaved text."""
+
+    async def request(self, *_: object) -> None:
+        """Answer that there is none."""
+
+
+def test_a_large_edit_of_an_agent_ends_with_its_client(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bounded, "LONGEST_S", 600.0)
+    monkeypatch.setattr(tools, "apply_update", partial(begun, started := tmp_path / "started"))
+    (tmp_path / "long.py").write_text(FILE)
+    files = AgentFiles([tmp_path])
+    agent = tools.AgentTools(files, NoDaemon())  # type: ignore[arg-type]
+    edit = tools.ApplyEdit(path="long.py", old_string="y", new_string="z")
+
+    async def leave() -> None:
+        call = asyncio.ensure_future(agent.apply_edit(edit, files))
+        while not (started.exists() or call.done()):
+            await asyncio.sleep(0.01)
+        pid = agent._edits._process.pid
+        assert pid is not None
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        while psutil.pid_exists(pid):
+            await asyncio.sleep(0.01)
+        await agent._edits.close()
+
+    asyncio.run(leave())
+    assert (tmp_path / "long.py").read_text() == FILE
