@@ -52,7 +52,7 @@ def imports(path: Path) -> set[str]:
 def python_files(package: str) -> list[Path]:
     """Files of a package, without the code that the demo shows: it is data."""
     folder = ROOT / package.replace(".", "/")
-    return [path for path in sorted(folder.rglob("*.py")) if "bakery" not in path.parts]
+    return sorted(folder.rglob("*.py"))
 
 
 def laboratory_files() -> list[Path]:

@@ -35,7 +35,7 @@ def shown(model: Path, out: Path, *more: str) -> list[dict[str, Any]]:
 
 
 def edited(file: str, instruction: str) -> str:
-    text = (BAKERY / file).read_text()
+    text = (BAKERY / f"{file}.txt").read_text()
     if instruction == RENAME:
         head, function, tail = re.split("(?=    def unpaid)|(?=    def by_customer)", text)
         return head + function.replace("found", "open_orders") + tail
@@ -59,7 +59,7 @@ def test_the_bakery_is_completed_and_edited_as_asked(default_model: Path, tmp_pa
         else:
             line = answer["text"].splitlines()[int(number) - 1].strip()
             assert line in COMPLETED[file]
-            assert answer["text"] == (BAKERY / file).read_text()
+            assert answer["text"] == (BAKERY / f"{file}.txt").read_text()
             lines.append(line)
     assert sorted(lines) == sorted(line for each in COMPLETED.values() for line in each)
     assert instructions == [RENAME, *EDITED]

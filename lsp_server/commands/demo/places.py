@@ -61,7 +61,9 @@ _EDITED: list[list[str]] = TABLE["edited"]
 
 def bakery_copy(target: Path) -> Path:
     """Return the bakery as a package of a workspace of its own."""
-    shutil.copytree(BAKERY, target / "bakery", ignore=shutil.ignore_patterns("__pycache__"))
+    (target / "bakery").mkdir(parents=True, exist_ok=True)
+    for file in BAKERY.glob("*.py.txt"):
+        shutil.copyfile(file, target / "bakery" / file.stem)
     return target
 
 
