@@ -483,7 +483,7 @@ class NextEditProvider:
             return
         if source not in set(self.history):
             return
-        self._given_up = ""
+        self._given_up, self._is_news = "", self._is_news or bool(proposed)
         unopened: dict[str, Document] = {}
         for path, text, suggestion in proposed:
             if path not in unopened:

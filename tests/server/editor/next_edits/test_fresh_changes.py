@@ -3,6 +3,7 @@ alone, in all files of the workspace: complete, or at least nothing that is not 
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,16 @@ def carried_on(case: NextEditCase, folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tab_alone_completes_it(case: NextEditCase, tmp_path: Path) -> None:
     assert carried_on(case, tmp_path) == case.after
+
+
+def test_places_in_other_files_alone_are_news_to_the_editor_which_closes_its_menu(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "use.py").write_text("from core import scale\n\nscale(1)\n", "utf-8")
+    typist = Typist(str(tmp_path))
+    core = typist.open("def scale(size):\n    return size\n", uri=(tmp_path / "core.py").as_uri())
+    assert typist.next_edits(core, type_over(typist, core, 0, "scale", "resize"))
+    assert asyncio.run(typist.provider.settled())
 
 
 def test_what_a_package_hands_on_is_followed_beside_many_importers(tmp_path: Path) -> None:
