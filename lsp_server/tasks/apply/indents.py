@@ -56,8 +56,10 @@ class IndentTable:
         code = [lines for lines in same if lines[0].strip()]
         indents = [[*map(indentation, lines)] for lines in code]
         is_as_in_file = all(new == own for _, new, own in indents)
-        is_moved = any(before != own for before, _, own in indents)
-        if is_as_in_file and is_moved and _least(new) >= _least(region):
+        depths = [*map(least_depth, (old, region, new))]
+        is_moved = any(before != own for before, _, own in indents) and depths[1] <= depths[2]
+        is_own = is_moved if code else depths[0] != depths[1] == depths[2]
+        if is_as_in_file and is_own:
             # The new text alone is indented as the file.
             return cls.of(region, region, new)
         levels = {new: own for _, new, own in indents}
@@ -144,7 +146,8 @@ def _is_flattened(old: Sequence[str], new: Sequence[str], same: Sequence[str]) -
     return len(code) > 1 and not opened and not any(map(depth, code)) and any(map(depth, same))
 
 
-def _least(lines: Sequence[str]) -> int:
+def least_depth(lines: Sequence[str]) -> int:
+    """The depth of the lines of code that are the least deep."""
     return min((depth(line) for line in lines if line.strip()), default=0)
 
 

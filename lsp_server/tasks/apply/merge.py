@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, new_and_cut, shown_whole
-from lsp_server.tasks.apply.definitions import depth, is_import
+from lsp_server.tasks.apply.definitions import is_import
 from lsp_server.tasks.apply.file_text import FileText, lines_of
+from lsp_server.tasks.apply.indents import least_depth
 from lsp_server.tasks.apply.insertions import new_definitions, new_imports
 from lsp_server.tasks.apply.losses import ShownLines, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
@@ -216,16 +217,12 @@ def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading)
         is_end = number + 1 == len(parts.hunks) and parts.open_end and end == len(lines)
         old = {meant(line) for line in lines[start:end]} - {""}
         is_held = any(meant(line) in old for line in hunk.lines)
-        is_outer = _depth_of(hunk.lines) <= _depth_of(lines)
+        is_outer = least_depth(hunk.lines) <= least_depth(lines)
         is_put_in = start == end and (is_top or is_end) and is_outer
         if not is_held and not is_put_in:
             raise AmbiguousSnippet(
                 f"{_lines(hunk)} fit nowhere: no line of the file is like them; {MORE_CONTEXT}"
             )
-
-
-def _depth_of(lines: Sequence[str]) -> int:
-    return min((depth(line) for line in lines if line.strip()), default=0)
 
 
 def _several(

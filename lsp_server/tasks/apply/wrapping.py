@@ -41,14 +41,12 @@ def sections(text: str, file: Sequence[str], is_markdown: bool = False) -> list[
     itself is code."""
     lines = text.split("\n")
     own = {line.strip() for line in file}
-    fences = [] if is_markdown else _fences(lines, own)
-    if is_markdown:
-        fences = _whole_fence(lines)
+    fences = _whole_fence(lines) if is_markdown else _fences(lines, own)
     fenced = {number for start, end in fences for number in range(start, end + 1)}
     outside = [n for n, line in enumerate(lines) if line.strip() and n not in fenced]
     if fences and not any(_is_code(lines[n], own) for n in outside):
-        return _joined(_fenced(lines, fences))
-    return _joined(_headed(lines, own))
+        return _joined(_fenced(lines, fences), file)
+    return _joined(_headed(lines, own), file)
 
 
 def _fences(lines: Sequence[str], own: set[str]) -> list[tuple[int, int]]:
@@ -119,11 +117,13 @@ def _headed(lines: Sequence[str], own: set[str]) -> Iterator[Section]:
         yield Section(heading_path(lines[start]), text + "\n" * (end < len(lines)))
 
 
-def _joined(found: Iterator[Section]) -> list[Section]:
-    """Return the sections; those of one file as one, with a place holder between."""
+def _joined(found: Iterator[Section], file: Sequence[str]) -> list[Section]:
+    """Return the sections without line numbers; those of one file as one, with a place holder
+    between."""
     texts: dict[str, list[str]] = {}
     for section in found:
-        texts.setdefault(section.path, []).append(section.text)
+        text = "\n".join(without_numbers(section.text.split("\n"), file))
+        texts.setdefault(section.path, []).append(text)
     return [Section(path, f"{HOLDER}\n".join(pieces)) for path, pieces in texts.items()]
 
 
