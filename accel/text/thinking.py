@@ -4,33 +4,21 @@ Command A, gpt-oss, Magistral, Kimi, Apertus and the distills of DeepSeek-R1."""
 
 from __future__ import annotations
 
+import json
 import re
+from pathlib import Path
 
 from accel.text.template import Pieces
 
-_OFF: dict[str, object] = {
-    "enable_thinking": False,
-    "thinking": False,
-    "enable_reasoning": False,
-    "reasoning": False,
-    "thinking_budget": 0,
-}
+_TABLE = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+_OFF: dict[str, object] = _TABLE["off"]
 """Variables of templates that switch it off."""
 
 _HARMONY = "<|start|>assistant"
 _HARMONY_ANSWER = "<|channel|>final<|message|>"
 """gpt-oss says for every message whether it is one of thinking."""
 
-_BLOCKS = (
-    *((f"<{name}>", f"</{name}>", "\n\n") for name in ("think", "thinking", "thought")),
-    *((f"<{name}>", f"</{name}>", "\n\n") for name in ("reasoning", "seed:think")),
-    ("[THINK]", "[/THINK]", ""),
-    ("\u25c1think\u25b7", "\u25c1/think\u25b7", ""),
-    ("<|START_THINKING|>", "<|END_THINKING|>", "<|START_RESPONSE|>"),
-    ("<|inner_prefix|>", "<|inner_suffix|>", ""),
-    ("<|channel>thought\n", "<channel|>", ""),
-    ("<|channel|>analysis<|message|>", "<|end|>", f"{_HARMONY}{_HARMONY_ANSWER}"),
-)
+_BLOCKS: list[tuple[str, str, str]] = _TABLE["blocks"]
 """The beginning of thinking, its end, and the text between that and the answer."""
 
 

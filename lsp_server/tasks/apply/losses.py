@@ -143,7 +143,7 @@ class ShownLines(NamedTuple):
         left = [line for line in came if _WORD.search(line)]
         texts, pairs = [self.lines[n] for n in lost], 0
         for line in texts:
-            pair = next((n for n, other in enumerate(left) if _is_like(line, other)), None)
+            pair = next((n for n, other in enumerate(left) if is_like(line, other)), None)
             if pair is not None:
                 pairs += 1
                 del left[: pair + 1]
@@ -151,10 +151,10 @@ class ShownLines(NamedTuple):
         return pairs == len(lost) if is_strict else pairs > 0 and names <= new_names | {""}
 
 
-def _is_like(line: str, other: str) -> bool:
+def is_like(line: str, other: str) -> bool:
     if meant(line) == meant(other):
         return True
     words, others = (re.findall(r"\w+", text) for text in (line, other))
-    if words[0] == others[0] and depth(line) == depth(other):
+    if words[:1] == others[:1] and depth(line) == depth(other):
         return True
     return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio() >= ALIKE

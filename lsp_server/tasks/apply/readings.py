@@ -23,6 +23,7 @@ from lsp_server.tasks.apply.definitions import (
     is_import,
 )
 from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
+from lsp_server.tasks.apply.losses import is_like
 from lsp_server.tasks.apply.parsed_file import changes_balance
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
@@ -112,6 +113,11 @@ def best_readings(
     rivals: list[WholeReading] = []
 
     lost = _lost(lines, hunks, best.spans)
+    spans = zip(best.spans, best.news, strict=True)
+    is_paired = all(
+        end - start == len(new) and all(map(is_like, lines[start:end], new))
+        for (start, end), new in spans
+    )
     is_first, is_balanced = not unable, not changes_balance(lines, best.spans, best.news)
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
@@ -120,6 +126,7 @@ def best_readings(
         if not is_whole and lost > _lost(lines, hunks, one.regions) + BLOCK:
             least = max(least, MARGIN + WEAK)
         least = max(least + (0 if is_first else MARGIN), MARGIN + LOST if best.is_guess else 0)
+        least -= MARGIN // 3 if is_paired else 0
         if one.cost < best.cost or one.cost - best.cost >= (
             MARGIN + LOST if best.doubted else least
         ):
