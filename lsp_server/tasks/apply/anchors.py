@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from lsp_server.tasks.apply.definitions import (
     Definition,
@@ -57,15 +56,14 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
         last, file_last = _last(text, shown), _last(file, same)
         if last <= shown.start or file_last <= same.start:
             continue
-        if is_cut and not _is_closed_by_its_last(shown, snippet, text):
+        if is_cut:
             continue
         is_closed = _closes(text[last], text[shown.start])
         is_file_closed = _closes(file[file_last], file[same.start])
         is_same = text[last].strip() == file[file_last].strip() or (
             _LEAVES.match(text[last]) is not None and _LEAVES.match(file[file_last]) is not None
         )
-        is_own = is_closed and (is_same or not is_cut)
-        is_end = is_own or _is_whole(shown, snippet, text, is_same)
+        is_end = is_closed or _is_whole(shown, snippet, text, is_same)
         if is_closed == is_file_closed and is_end:
             anchors[last] = file_last
     return anchors
@@ -92,25 +90,6 @@ def new_and_cut(snippet: SnippetHunks, file: Lines) -> list[str]:
     cut = [shown.path[-1] for shown in definitions_of(snippet.code) if snippet.is_cut(shown)]
     own = {definition.path[-1] for definition in definitions_of(file)} if cut else set()
     return [name for name in cut if name not in own]
-
-
-def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
-    """Return True if the last line of a definition with place holders can only be its own end: its
-    brackets are balanced, and no place holder hides the header of a block that ends below it."""
-    code = "\n".join(text[shown.start : shown.end])
-    if any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
-        return False
-    for holder in snippet.holders:
-        if shown.start < holder < shown.end:
-            below = next((n for n in range(holder + 1, shown.end) if text[n].strip()), None)
-            # One that is less deep than the header says nothing by its depth.
-            is_outside = depth(snippet.lines[holder]) < depth(text[shown.start])
-            if below is None or is_outside:
-                continue
-            deeper = depth(text[below]) - depth(snippet.lines[holder])
-            if deeper > 0 or (deeper == 0 and closes_block(text[below])):
-                return False
-    return True
 
 
 def _is_new(
@@ -170,11 +149,9 @@ def _is_whole(shown: Definition, snippet: SnippetHunks, text: Sequence[str], is_
     return not snippet.is_cut(shown) and depth(snippet.lines[below]) <= own
 
 
-def in_file_order(snippet: SnippetHunks, anchors: Anchors, file: Lines) -> SnippetHunks:
-    """Return ``snippet`` with its hunks in the order of the file, by their anchors; one that shows
-    whole definitions which are apart in the file is several hunks."""
-    tight = [_without_blank_borders(hunk, anchors, snippet) for hunk in snippet.hunks]
-    hunks = [piece for hunk in tight for piece in _split(hunk, anchors, file)]
+def in_file_order(snippet: SnippetHunks, anchors: Anchors) -> SnippetHunks:
+    """Return ``snippet`` with its hunks in the order of the file, by their anchors."""
+    hunks = [_without_blank_borders(hunk, anchors, snippet) for hunk in snippet.hunks]
     firsts: list[int] = []
     for hunk in hunks:
         own = [line for n in range(hunk.first, hunk.end) if (line := anchors.get(n, -1)) >= 0]
@@ -202,35 +179,3 @@ def _without_blank_borders(hunk: Hunk, anchors: Anchors, snippet: SnippetHunks) 
     if not is_end and anchors.get(code[-1], NOWHERE) >= 0:
         end = code[-1] + 1
     return Hunk(first, tuple(snippet.lines[first:end]))
-
-
-def _split(hunk: Hunk, anchors: Anchors, file: Lines) -> list[Hunk]:
-    """Return a hunk in pieces, where it has two definitions that are shown whole and others of the
-    file stand between these, or they stand the other way round."""
-    text = list(hunk.lines)
-    ends = [each for each in definitions_of(text) if anchors.get(hunk.first + each.start, -1) >= 0]
-    pieces: list[Hunk] = []
-    start = 0
-    for above, below in pairwise(ends):
-        last = hunk.first + _last(text, above)
-        if above.end > below.start or last not in anchors or len(above.path) != len(below.path):
-            continue
-        file_above, file_below = anchors[last] + 1, anchors[hunk.first + below.start]
-        between = definitions_of(file[file_above:file_below]) if file_above < file_below else []
-        names = {line.strip() for line in text}
-        # One of a line, as of a module, goes where it is left out.
-        lost = [
-            each
-            for each in between
-            if each.end > each.start + 1 and file[file_above + each.start].strip() not in names
-        ]
-        if file_below < file_above or (lost and _changes(text, file)):
-            pieces.append(Hunk(hunk.first + start, tuple(text[start : above.end])))
-            start = above.end
-    return [*pieces, Hunk(hunk.first + start, tuple(text[start:]))]
-
-
-def _changes(text: Sequence[str], file: Lines) -> bool:
-    """Return whether lines have one that the file has not."""
-    own = {line.strip() for line in file}
-    return any(line.strip() not in own for line in text)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lsp_server.tasks.apply.definitions import assigned_name, defined_name
+from lsp_server.tasks.apply.definitions import assigned_name, defined_name, is_import
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -34,14 +34,13 @@ CHANGED, CHANGED_INSIDE = 700, 0.06
 """A first or last line in place of one that is wholly different, and the share of that for other
 lines; one that is more alike costs less by that much."""
 LEAST_ALIKE = 0.6
-"""So alike are two lines of which one has all words of the other, or that begin with one word."""
+"""So alike are two lines of which one has all words of the other, or that import."""
 NEVER = 1 << 30
 FAR = 1 << 18
 """A line that stands for a certain line of the file is added."""
 _WORD = re.compile(r"\w")
 _WORDS = re.compile(r"\w+|[^\w\s]")
 _WORDS_OF_LINES = re.compile(rf"{_WORDS.pattern}|\n")
-_FIRST_WORD = re.compile(r"\s*\w+")
 
 
 class FileLines:
@@ -88,20 +87,10 @@ class FileLines:
         shared = np.bincount(held_by[is_shared[held_words]], minlength=len(counts))
         alike = 2.0 * shared / np.maximum(len(numbers) + counts, 1)
         held = (shared == np.minimum(len(numbers), counts)) & (shared > 1)
-        alike = np.where(held | self._begin_as(line), np.maximum(alike, LEAST_ALIKE), alike)
+        is_import_too = [is_import(line) and is_import(other) for other in self._different]
+        alike = np.where(held | np.array(is_import_too), np.maximum(alike, LEAST_ALIKE), alike)
         costs = np.where(alike >= LEAST_ALIKE, np.rint(share * CHANGED * (1.0 - alike)), NEVER)
         return costs.astype(np.int64)[self.raw_numbers]
-
-    def _begin_as(self, line: str) -> NDArray[np.bool_]:
-        """Return which of the different lines have the indentation and the first word of a line."""
-        found = _FIRST_WORD.match(line)
-        if found is None:
-            return np.zeros(len(self._different), bool)
-        begins, different = found.group(), self._different
-        begun = [n for n, other in enumerate(different) if other.startswith(begins)]
-        is_begun = np.zeros(len(different), bool)
-        is_begun[[n for n in begun if not _WORD.match(different[n], len(begins))]] = True
-        return is_begun
 
     @cached_property
     def _tokens(self) -> list[str]:
@@ -167,9 +156,12 @@ def line_costs(
             share = 1.0 if number in (0, len(hunk) - 1) else CHANGED_INSIDE
             alike = file.alike(hunk[number], share)
             cost.instead = np.minimum(cost.instead, alike)
-            if share == 1.0 and (key := assigned_name(hunk[number])):
+            if key := assigned_name(hunk[number]):
                 lines = file.assigning(key)
-                cost.instead[lines] = np.minimum(cost.instead[lines], RUN)
+                if share == 1.0:
+                    cost.instead[lines] = np.minimum(cost.instead[lines], RUN)
+                if len(lines) == 1:
+                    cost.added += RUN
     for number, line in anchors.items():
         if line >= 0:
             costs[number].pin(line)
@@ -201,7 +193,7 @@ class LineCosts:
         if self.is_weak:
             self.added = BLANK if self.is_blank else LINE
         self.name = defined_name(line)
-        self.is_changed = not (self.is_known or self.is_weak or self.name)
+        self.is_changed = not (file.raw_number(line) >= 0 or self.is_weak or self.name)
         """Return whether it can be a line of the file only if that is changed."""
         definitions = file.defining(self.name) if self.name else []
         self.is_new_definition = bool(self.name) and not definitions

@@ -20,6 +20,8 @@ from lsp_server.text.line_diff import opcodes
 
 ALIKE = 0.6
 """So alike are two lines of which one is the other, changed."""
+CLOSE, LEAST_WORDS = 0.75, 4
+"""So alike are two lines of so many words of which one alone tells where it stands."""
 _WORD, _SIGN = re.compile(r"\w"), re.compile(r"\S")
 
 
@@ -151,10 +153,22 @@ class ShownLines(NamedTuple):
         return pairs == len(lost) if is_strict else pairs > 0 and names <= new_names | {""}
 
 
-def is_like(line: str, other: str) -> bool:
-    if meant(line) == meant(other):
-        return True
+def is_close(line: str, other: str) -> bool:
+    """Return whether two lines differ by a word or two of several."""
     words, others = (re.findall(r"\w+", text) for text in (line, other))
-    if words[:1] == others[:1] and depth(line) == depth(other):
+    return min(len(words), len(others)) >= LEAST_WORDS and _share(words, others) >= CLOSE
+
+
+def is_like(line: str, other: str) -> bool:
+    """Return whether a line may be another one, changed."""
+    words, others = (re.findall(r"\w+", text) for text in (line, other))
+    if meant(line) == meant(other) or _share(words, others) >= ALIKE:
         return True
-    return difflib.SequenceMatcher(None, words, others, autojunk=False).ratio() >= ALIKE
+    if words[:1] == others[:1] and words and depth(line) == depth(other):
+        return True
+    signs = [re.findall(r"\w+|[^\w\s]", text) for text in (line, other)]
+    return not set(words).isdisjoint(others) and _share(*signs) >= CLOSE
+
+
+def _share(first: Sequence[str], second: Sequence[str]) -> float:
+    return difflib.SequenceMatcher(None, first, second, autojunk=False).ratio()

@@ -8,13 +8,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lsp_server.tasks.apply.anchors import anchors_of, in_file_order, new_and_cut, shown_whole
-from lsp_server.tasks.apply.definitions import is_import
+from lsp_server.tasks.apply.definitions import depth, is_import
 from lsp_server.tasks.apply.file_text import FileText, lines_of
 from lsp_server.tasks.apply.indents import least_depth
 from lsp_server.tasks.apply.insertions import new_definitions, new_imports
-from lsp_server.tasks.apply.losses import ShownLines, meant
+from lsp_server.tasks.apply.losses import ShownLines, is_close, is_like, meant
 from lsp_server.tasks.apply.parsed_file import ParsedFile, refuse_broken
-from lsp_server.tasks.apply.placing import Span
+from lsp_server.tasks.apply.place_holders import BEGINS_COMMENT
+from lsp_server.tasks.apply.placing import Lines, Span
 from lsp_server.tasks.apply.refusals import (
     MORE_CONTEXT,
     MOST_SHOWN,
@@ -122,7 +123,7 @@ def chosen_reading(
     parsed = ParsedFile.of(lines, language)
     anchors = anchors_of(parts, lines)
     wholes = shown_whole(parts, anchors)
-    parts = in_file_order(parts, anchors, lines)
+    given, parts = parts, in_file_order(parts, anchors)
     shown_lines = ShownLines(lines, wholes, {parts.lines[number].strip() for number in parts.gone})
     beheading: list[Span] = []
 
@@ -172,6 +173,11 @@ def chosen_reading(
         raise AmbiguousSnippet(
             f"{hidden[0]} is new and has a place holder for lines of its own; send all of them"
         )
+    if loose := _blank_borders(lines, given, best):
+        raise AmbiguousSnippet(
+            f"what stands at the empty line at a place holder of {loose} may be meant to go; "
+            f"{MORE_CONTEXT}"
+        )
     if parsed.breaks(best.spans, best.news):
         raise AmbiguousSnippet(f"the file with the snippet put in does not parse; {MORE_CONTEXT}")
     if not is_whole and repeats_definition(lines, best, language):
@@ -216,13 +222,36 @@ def _refuse_loose(lines: Sequence[str], parts: SnippetHunks, best: WholeReading)
         is_top = not number and parts.open_top and not start
         is_end = number + 1 == len(parts.hunks) and parts.open_end and end == len(lines)
         old = {meant(line) for line in lines[start:end]} - {""}
-        is_held = any(meant(line) in old for line in hunk.lines)
+        is_held = any(meant(line) in old for line in hunk.lines) or any(
+            is_close(line, other) for line in hunk.lines for other in lines[start:end]
+        )
         is_outer = least_depth(hunk.lines) <= least_depth(lines)
         is_put_in = start == end and (is_top or is_end) and is_outer
         if not is_held and not is_put_in:
             raise AmbiguousSnippet(
                 f"{_lines(hunk)} fit nowhere: no line of the file is like them; {MORE_CONTEXT}"
             )
+
+
+def _blank_borders(lines: Lines, given: SnippetHunks, best: WholeReading) -> str:
+    """Return the first hunk that has an empty line between a place holder and its first or last
+    line where the file has code, or where nothing changes; nothing where there is none."""
+    for hunk, (start, end) in zip(given.hunks, best.spans, strict=True):
+        code = [n for n in range(hunk.first, hunk.end) if given.lines[n].strip()]
+        borders = (code[0], hunk.first, start, -1), (code[-1], hunk.end - 1, end - 1, 1)
+        for number, border, line, step in borders:
+            if number == border or border + step not in given.holders:
+                continue
+            if best.lines == lines:
+                return _lines(hunk)
+            if start == end or not 0 < line + step < len(lines) or all(map(str.strip, lines)):
+                continue
+            own, beside = given.lines[number], lines[line + step]
+            is_same = lines[line] not in hunk.lines and is_like(own, lines[line])
+            is_code = beside.strip() and not BEGINS_COMMENT.match(beside)
+            if (is_same or lines[line] == own) and is_code and depth(beside) >= depth(own):
+                return _lines(hunk)
+    return ""
 
 
 def _several(

@@ -11,7 +11,7 @@ ELLIPSIS = r"(?:\.{3,}|…|\. \. \.)"
 _MARKS = r"#%;'\"!/*\-<>{}()\[\]|\\=~:@^+&$⍝`"
 _STRIPPED = re.compile(rf"^[\s{_MARKS}]+|[\s{_MARKS}]+$")
 _WORD_MARK = re.compile(r"^\s*(?:rem|dnl|c|--\[\[|comment)\s+(?=\W*\w)", re.IGNORECASE)
-_IS_MARKED = re.compile(
+BEGINS_COMMENT = re.compile(
     r"^\s*(?:#|//|/\*|\*|--|;|%|'|\"|!|<!--|\{#|\{/\*|\(\*|\{-|<%|@\*|::|rem\b|dnl\b|⍝|\||\\)",
     re.IGNORECASE,
 )
@@ -36,9 +36,9 @@ def said(line: str) -> str:
 
 def is_marked(line: str) -> bool:
     if _ONLY_DOTS.match(line):
-        return _IS_MARKED.match(line) is not None
+        return BEGINS_COMMENT.match(line) is not None
     text = said(line)
-    if not text or not (_IS_MARKED.match(line) or _is_bracketed(line)):
+    if not text or not (BEGINS_COMMENT.match(line) or _is_bracketed(line)):
         return False
     return _says_left_out(text)
 

@@ -23,7 +23,7 @@ from lsp_server.tasks.apply.definitions import (
     is_import,
 )
 from lsp_server.tasks.apply.line_costs import FAR, LOST, WEAK, FileLines
-from lsp_server.tasks.apply.losses import is_like
+from lsp_server.tasks.apply.losses import ShownLines, is_like
 from lsp_server.tasks.apply.parsed_file import changes_balance
 from lsp_server.tasks.apply.placing import Lines, Span, joined, placed
 from lsp_server.tasks.apply.snippet import SnippetHunks
@@ -32,6 +32,9 @@ MARGIN = 60
 """A reading stands where every other one costs so much more (the units of ``alignment.py``)."""
 BLOCK = 2
 """So many lines that are repeated are a block, which is never meant."""
+_GIVES = re.compile(r"[\w.]+ =")
+CLOSE, SPARED = 20, 6
+"""A doubted reading has to cost so much more than one that is not, and loses so few lines."""
 NEAR = 20
 """So many lines around a hunk are looked at for what it repeats."""
 SMALL = 400
@@ -119,6 +122,7 @@ def best_readings(
         for (start, end), new in spans
     )
     is_first, is_balanced = not unable, not changes_balance(lines, best.spans, best.news)
+    headers = ShownLines(lines, (), set()).headers_lost(best.spans, best.news)
     is_small = len(lines) * sum(map(len, hunks)) <= SMALL
     closely = range(len(hunks)) if is_small else best.doubted
     for one in aligner.alignments(closely) if closely else aligned:
@@ -133,6 +137,8 @@ def best_readings(
             continue
         rival = _whole(lines, hunks, gone, one, counts)
         lead = MARGIN + LOST if best.doubted - rival.doubted else least
+        if lost <= SPARED and not headers and rival.doubted - best.doubted:
+            lead = min(lead, CLOSE)
         if rival.cost - best.cost >= lead or _code(rival.lines) == _code(best.lines):
             continue
         if is_balanced and changes_balance(lines, rival.spans, rival.news):
@@ -175,7 +181,7 @@ def _whole(
     )
     return WholeReading(
         *(aligned.cost, spans, texts, tuple(made), doubted),
-        repeats_block=max(map(len, repeated)) >= BLOCK,
+        repeats_block=any(len(own) >= BLOCK or any(map(_GIVES.match, own)) for own in repeated),
         is_indented=news is not None,
         is_guess=any(_is_guess(lines, *each) for each in zip(spans, texts, strict=True)),
     )

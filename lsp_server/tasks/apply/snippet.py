@@ -99,11 +99,18 @@ def read_snippet(
             holders.append(number)
         elif _left_out_within(text):
             partly.append(number)
+    # Where all place holders have empty lines around them, these are none of the file's.
+    sides = {number + step for number in holders for step in (-1, 1)}.intersection(
+        range(len(lines))
+    )
+    is_spaced = len(sides) > 2 and not any(lines[n].strip() for n in sides.difference(holders))
     hunks: list[Hunk] = []
     first = 0
     for number in [*holders, len(lines)]:
-        if any(line.strip() for line in lines[first:number]):
-            hunks.append(Hunk(first, tuple(lines[first:number])))
+        code = [n for n in range(first, number) if lines[n].strip()]
+        if code:
+            start, end = (code[0], code[-1] + 1) if is_spaced else (first, number)
+            hunks.append(Hunk(start, tuple(lines[start:end])))
         first = number + 1
     return SnippetHunks(
         tuple(lines),

@@ -31,6 +31,7 @@ from lsp_server.tasks.apply import alignment, hunk_costs, line_costs, readings
 from lsp_server.tasks.apply.merge import apply_snippet
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet
 from lsp_server.text.syntax.languages import language_of_path
+from tests.benchmarks.apply.answers import answers_table
 from tests.benchmarks.apply.oracle import beside_oracle
 from tests.benchmarks.apply.slips import FORMS, SLIPS, halves_with, lost_lines
 from tests.benchmarks.apply.snippets import MAKERS, MUTATIONS, mutated, snippet_of
@@ -121,7 +122,9 @@ def _without_blanks(text: str) -> list[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Options of the command."""
-    parser.add_argument("--cases", type=Path, help="commits or aiXapply's cases")
+    parser.add_argument(
+        "--cases", type=Path, help="commits, aiXapply's cases, or a run of Morph's bench"
+    )
     parser.add_argument("--maker", type=Path, help="a file with lazy(), another maker of snippets")
     parser.add_argument("--limit", type=int, help="so many commits, evenly spread")
     parser.add_argument("--wordings", default="all", help="names of wordings or rules, by commas")
@@ -150,6 +153,9 @@ def run(args: argparse.Namespace) -> int:
         return 0
     if args.cases is None:
         raise BenchError("no commits; name a file by --cases")
+    if args.cases.is_dir():
+        console.print(answers_table(args.cases))
+        return 0
     edits = _edits(args.cases, args.limit)
     wordings = list(MAKERS) if args.wordings == "all" else args.wordings.split(",")
     console.print(

@@ -152,3 +152,12 @@ def test_what_syntax_tells_about_a_snippet_decides(
     new = apply_snippet(old, snippet, language).text
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), n=0)
     assert "".join([*lines][2:]) == diff
+
+
+@pytest.mark.parametrize("case", DATA["READINGS"].values(), ids=DATA["READINGS"])
+def test_a_snippet_has_the_reading_that_is_meant_or_none(case: dict[str, str]) -> None:
+    if "after" in case:
+        assert apply_snippet(case["before"], case["snippet"], "python").text == case["after"]
+        return
+    with pytest.raises(AmbiguousSnippet):
+        apply_snippet(case["before"], case["snippet"], "python")
