@@ -25,7 +25,7 @@ OUTCOMES = ("right", "refused", "different")
 
 
 @dataclass(frozen=True)
-class Answer:
+class BenchAnswer:
     """Snippets that a model sent in turn for the file ``before``, and ``reference``, what the tool
     of the bench made of them."""
 
@@ -79,7 +79,7 @@ def answers_table(folder: Path) -> Table:
     return table
 
 
-def answers_of(folder: Path) -> Iterator[Answer]:
+def answers_of(folder: Path) -> Iterator[BenchAnswer]:
     """Yield the answers of a run. Raises BenchError where its files cannot be read."""
     try:
         for log in sorted(folder.glob("logs/*.json")):
@@ -90,12 +90,12 @@ def answers_of(folder: Path) -> Iterator[Answer]:
         raise BenchError(f"{folder} is no run of Morph's bench ({error})") from error
 
 
-def _answer(folder: Path, row: dict[str, str]) -> Answer:
+def _answer(folder: Path, row: dict[str, str]) -> BenchAnswer:
     path = Path(row["file"])
     response = json.loads(row["response_data"])
     turns: Sequence[dict[str, str]] = response.get("multi_turn_responses", [response])
     (made,) = folder.glob(f"workspace/{row['model']}/{path.stem}/{row['query_id']}_morph_*")
-    return Answer(
+    return BenchAnswer(
         f"{row['model']} {row['query_id']}",
         path.name,
         (folder.parents[1] / "corpus" / path.name).read_text("utf-8"),
