@@ -54,9 +54,8 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
             continue
         anchors[shown.start] = same.start
         last, file_last = _last(text, shown), _last(file, same)
-        if last <= shown.start or file_last <= same.start:
-            continue
-        if is_cut:
+        is_class = not depth(text[shown.start]) and shown.path in {each.path[:-1] for each in own}
+        if last <= shown.start or file_last <= same.start or (is_cut and not is_class):
             continue
         is_closed = _closes(text[last], text[shown.start])
         is_file_closed = _closes(file[file_last], file[same.start])
