@@ -168,20 +168,12 @@ def _crumbs(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return quarters.reshape(len(data), -1).astype(np.uint8)
 
 
+_OF_BLOCKS: tuple[Callable[[Blocks], Values], ...] = (
+    *(_bf16, _q8_0, _q4_0, _q4_1, _q5_0, _q5_1, _q2_k, _q3_k, _q4_k, _q5_k, _q6_k),
+    *(_iq4_nl, _iq4_xs),
+)
 _READERS: dict[str, Callable[[Blocks], Values]] = {
     "F32": lambda blocks: blocks.view("<f4").astype(np.float32),
     "F16": lambda blocks: blocks.view("<f2").astype(np.float32),
-    "BF16": _bf16,
-    "Q8_0": _q8_0,
-    "Q4_0": _q4_0,
-    "Q4_1": _q4_1,
-    "Q5_0": _q5_0,
-    "Q5_1": _q5_1,
-    "Q2_K": _q2_k,
-    "Q3_K": _q3_k,
-    "Q4_K": _q4_k,
-    "Q5_K": _q5_k,
-    "Q6_K": _q6_k,
-    "IQ4_NL": _iq4_nl,
-    "IQ4_XS": _iq4_xs,
+    **{reader.__name__.lstrip("_").upper(): reader for reader in _OF_BLOCKS},
 }

@@ -12,18 +12,14 @@ from lsp_server.shared.version import VERSION
 _SIGNED_IN = {"status": "OK", "user": "redraft"}
 _ALREADY = {"status": "AlreadySignedIn", "user": "redraft"}
 ANSWERS: dict[str, Any] = {
-    "checkStatus": _SIGNED_IN,
-    "signIn": _ALREADY,
-    "signInInitiate": _ALREADY,
-    "signInConfirm": _SIGNED_IN,
+    **dict.fromkeys(("checkStatus", "signInConfirm"), _SIGNED_IN),
+    **dict.fromkeys(("signIn", "signInInitiate"), _ALREADY),
     "signOut": {"status": "NotSignedIn"},
     "getVersion": {"version": VERSION},
-    "setEditorInfo": "OK",
-    "notifyShown": "OK",
-    "notifyRejected": "OK",
-    "telemetry/exception": "OK",
-    "textDocument/didFocus": None,
-    "textDocument/didShowCompletion": None,
+    **dict.fromkeys(
+        ("setEditorInfo", "notifyShown", "notifyRejected", "telemetry/exception"), "OK"
+    ),
+    **dict.fromkeys(("textDocument/didFocus", "textDocument/didShowCompletion")),
 }
 """Methods whose answer is always the same."""
 

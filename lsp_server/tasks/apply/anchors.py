@@ -54,15 +54,16 @@ def anchors_of(snippet: SnippetHunks, file: Lines) -> dict[int, int]:
             continue
         anchors[shown.start] = same.start
         last, file_last = _last(text, shown), _last(file, same)
-        is_class = not depth(text[shown.start]) and shown.path in {each.path[:-1] for each in own}
-        if last <= shown.start or file_last <= same.start or (is_cut and not is_class):
+        is_open = is_cut and not _is_closed_by_its_last(shown, snippet, text)
+        if last <= shown.start or file_last <= same.start or is_open:
             continue
         is_closed = _closes(text[last], text[shown.start])
         is_file_closed = _closes(file[file_last], file[same.start])
         is_same = text[last].strip() == file[file_last].strip() or (
             _LEAVES.match(text[last]) is not None and _LEAVES.match(file[file_last]) is not None
         )
-        is_end = is_closed or _is_whole(shown, snippet, text, is_same)
+        is_own = is_closed and (is_same or not is_cut)
+        is_end = is_own or _is_whole(shown, snippet, text, is_same)
         if is_closed == is_file_closed and is_end:
             anchors[last] = file_last
     return anchors
@@ -89,6 +90,25 @@ def new_and_cut(snippet: SnippetHunks, file: Lines) -> list[str]:
     cut = [shown.path[-1] for shown in definitions_of(snippet.code) if snippet.is_cut(shown)]
     own = {definition.path[-1] for definition in definitions_of(file)} if cut else set()
     return [name for name in cut if name not in own]
+
+
+def _is_closed_by_its_last(shown: Definition, snippet: SnippetHunks, text: Sequence[str]) -> bool:
+    """Return True if the last line of a definition with place holders can only be its own end: its
+    brackets are balanced, and no place holder hides the header of a block that ends below it."""
+    code = "\n".join(text[shown.start : shown.end])
+    if any(code.count(opens) != code.count(closes) for opens, closes in BRACKETS):
+        return False
+    for holder in snippet.holders:
+        if shown.start < holder < shown.end:
+            below = next((n for n in range(holder + 1, shown.end) if text[n].strip()), None)
+            # One that is less deep than the header says nothing by its depth.
+            is_outside = depth(snippet.lines[holder]) < depth(text[shown.start])
+            if below is None or is_outside:
+                continue
+            deeper = depth(text[below]) - depth(snippet.lines[holder])
+            if deeper > 0 or (deeper == 0 and closes_block(text[below])):
+                return False
+    return True
 
 
 def _is_new(

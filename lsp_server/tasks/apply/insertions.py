@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
+from lsp_server.tasks.apply.anchors import NOWHERE, Anchors
 from lsp_server.tasks.apply.definitions import (
     block_end,
     closes_block,
@@ -22,16 +23,13 @@ Insertions = tuple[SnippetHunks, list[Span], list[Lines]]
 def new_imports(snippet: SnippetHunks, file: Lines) -> Insertions:
     """Return a snippet without the hunks that are new imports alone, which go below the last import
     of the file."""
-    own = {line.strip() for line in file}
     imports = [n for n, line in enumerate(file) if is_import(line) and not depth(line)]
-    modules = {module_of(file[n]) for n in imports} - {""}
+    own = {*map(str.strip, file), *(module_of(file[n]) for n in imports)} - {""}
     news: list[Hunk] = []
     for hunk in snippet.hunks:
         code = [line for line in hunk.lines if line.strip()]
-        is_known = not own.isdisjoint(map(str.strip, code)) or not modules.isdisjoint(
-            map(module_of, code)
-        )
-        if imports and all(map(is_import, code)) and not is_known:
+        texts = {*map(str.strip, code), *map(module_of, code)}
+        if imports and all(map(is_import, code)) and own.isdisjoint(texts):
             news.append(hunk)
     if not news:
         return snippet, [], []
@@ -40,7 +38,7 @@ def new_imports(snippet: SnippetHunks, file: Lines) -> Insertions:
     return _without(snippet, news), [(end, end)], [lines]
 
 
-def new_definitions(snippet: SnippetHunks, file: Lines, anchors: Mapping[int, int]) -> Insertions:
+def new_definitions(snippet: SnippetHunks, file: Lines, anchors: Anchors) -> Insertions:
     """Return a snippet without the hunks of new definitions alone that come below a place holder as
     the last of a block, or of a new block as the last of the snippet; these go to the end of the
     block or of the file."""
@@ -60,17 +58,14 @@ def new_definitions(snippet: SnippetHunks, file: Lines, anchors: Mapping[int, in
         end = _end_of_block(hunk, snippet, file, anchors)
         if end is None or (spans and end <= spans[-1][1]):
             continue
-        lead = blank(hunk.lines) or int(end == len(file))
         below = hunk.lines[blank(hunk.lines) : len(hunk.lines) - blank(hunk.lines[::-1])]
         hunks.append(hunk)
         spans.append((end, end))
-        news.append((*("",) * lead, *below))
+        news.append((*("",) * (blank(hunk.lines) or int(end == len(file))), *below))
     return (_without(snippet, hunks), spans, news) if hunks else (snippet, [], [])
 
 
-def _end_of_block(
-    hunk: Hunk, snippet: SnippetHunks, file: Lines, anchors: Mapping[int, int]
-) -> int | None:
+def _end_of_block(hunk: Hunk, snippet: SnippetHunks, file: Lines, anchors: Anchors) -> int | None:
     """Return the line of ``file`` above which the block of a hunk ends; None where more of the
     block may come below the hunk."""
     own = min(depth(line) for line in hunk.lines if line.strip())
@@ -78,16 +73,13 @@ def _end_of_block(
     if below is not None and depth(below) >= own:
         return None
     if not own:
-        is_flat = depth(snippet.lines[hunk.first - 1]) == 0
-        return len(file) - blank(file[::-1]) if is_flat else None
-    headers = (n for n in range(hunk.first - 1, -1, -1) if snippet.lines[n].strip())
-    header = next((n for n in headers if depth(snippet.lines[n]) < own), None)
-    start = anchors.get(header, -1) if header is not None and header not in snippet.holders else -1
-    if start < 0:
+        return None if depth(snippet.lines[hunk.first - 1]) else len(file) - blank(file[::-1])
+    outer = (n for n in range(hunk.first - 1, -1, -1) if snippet.lines[n].strip())
+    header = next((n for n in outer if depth(snippet.lines[n]) < own), NOWHERE)
+    if (start := anchors.get(header, NOWHERE)) < 0:
         return None
     end = block_end(file, start)
-    is_closed = closes_block(file[end - 1]) and depth(file[end - 1]) == depth(file[start])
-    end -= is_closed
+    end -= closes_block(file[end - 1]) and depth(file[end - 1]) == depth(file[start])
     return end - blank(file[:end][::-1])
 
 
