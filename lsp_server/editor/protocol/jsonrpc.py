@@ -41,20 +41,11 @@ REQUEST_FAILED = -32803
 # Their pygls forms would keep a second copy of every document, leak a future for each call, or
 # end the process that other editors share.
 _OWN_HANDLERS = (
-    types.INITIALIZE,
-    types.INITIALIZED,
-    types.SHUTDOWN,
-    types.EXIT,
-    types.TEXT_DOCUMENT_DID_OPEN,
-    types.TEXT_DOCUMENT_DID_CHANGE,
-    types.TEXT_DOCUMENT_DID_CLOSE,
-    types.NOTEBOOK_DOCUMENT_DID_OPEN,
-    types.NOTEBOOK_DOCUMENT_DID_CHANGE,
-    types.NOTEBOOK_DOCUMENT_DID_CLOSE,
-    types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS,
-    types.WORKSPACE_EXECUTE_COMMAND,
-    types.WINDOW_WORK_DONE_PROGRESS_CANCEL,
-    types.SET_TRACE,
+    *(types.INITIALIZE, types.INITIALIZED, types.SHUTDOWN, types.EXIT, types.SET_TRACE),
+    *(types.TEXT_DOCUMENT_DID_OPEN, types.TEXT_DOCUMENT_DID_CHANGE, types.TEXT_DOCUMENT_DID_CLOSE),
+    *(types.NOTEBOOK_DOCUMENT_DID_OPEN, types.NOTEBOOK_DOCUMENT_DID_CHANGE),
+    *(types.NOTEBOOK_DOCUMENT_DID_CLOSE, types.WORKSPACE_DID_CHANGE_WORKSPACE_FOLDERS),
+    *(types.WORKSPACE_EXECUTE_COMMAND, types.WINDOW_WORK_DONE_PROGRESS_CANCEL),
 )
 
 

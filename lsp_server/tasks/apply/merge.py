@@ -118,7 +118,7 @@ def chosen_reading(
     """The one way to read a snippet; is_whole: what it has no place holder for at its ends is not
     in the file. Raises AmbiguousSnippet."""
     # NumPy takes long to load, and a start does not wait for it.
-    from lsp_server.tasks.apply.readings import best_readings, repeats_definition, repeats_import
+    from lsp_server.tasks.apply.readings import best_readings, repeats_definition, repeats_line
 
     parsed = ParsedFile.of(lines, language)
     anchors = anchors_of(parts, lines)
@@ -130,7 +130,7 @@ def chosen_reading(
     def is_able(reading: WholeReading) -> bool:
         if gone := shown_lines.header_loss(reading.spans, reading.news):
             beheading.append(gone)
-        is_double = repeats_import(lines, reading)
+        is_double = repeats_line(lines, reading)
         return not (gone or is_double or parsed.breaks(reading.spans, reading.news))
 
     best, rivals = best_readings(lines, parts, anchors=anchors, is_whole=is_whole, is_able=is_able)

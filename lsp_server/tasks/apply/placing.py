@@ -102,12 +102,12 @@ def joined(
             above = lead
         if code and head < foot and _is_about(code[-1], lines[foot - 1]):
             below = tail
-        if not code and head < foot:
+        if head < foot and (not code or closes_block(code[0]) > closes_block(lines[head])):
             # Of the empty lines around what goes those on one side go with it.
             gaps = blank(lines[place:head][::-1]), blank(lines[foot:following])
-            is_end = foot == len(lines) or closes_block(lines[foot])
+            is_end = bool(code) or foot == len(lines) or closes_block(lines[foot])
             head -= gaps[0] if is_end else 0
-            foot += min(gaps)
+            foot += 0 if code else min(gaps)
         spans.append((head, foot))
         texts.append(("",) * (lead - above) + code + ("",) * (tail - below))
         place = foot

@@ -32,6 +32,8 @@ MARGIN = 60
 """A reading stands where every other one costs so much more (the units of ``alignment.py``)."""
 BLOCK = 2
 """So many lines that are repeated are a block, which is never meant."""
+_TWICE = re.compile(r"^[ \t]*(@[\w.]+)(?:\n[ \t]*\1\(|\(.*\n[ \t]*\1$)", re.MULTILINE)
+_TAG = re.compile(r"\s*<[\w-]+[^<>]*>\s*$")
 _GIVES = re.compile(r"[\w.]+ =")
 CLOSE, SPARED = 20, 6
 """A doubted reading has to cost so much more than one that is not, and loses so few lines."""
@@ -197,7 +199,8 @@ def _is_guess(lines: Lines, span: Span, new: Lines) -> bool:
 def _is_frame(hunk: Lines) -> bool:
     """Return whether a hunk has headers and ends of definitions alone."""
     return all(
-        defined_name(line) or closes_block(line) or not re.search(r"\w", line) for line in hunk
+        defined_name(line) or closes_block(line) or _TAG.match(line) or not re.search(r"\w", line)
+        for line in hunk
     )
 
 
@@ -246,8 +249,11 @@ def _lost(lines: Lines, hunks: Sequence[Lines], regions: Sequence[Span]) -> int:
     return lost
 
 
-def repeats_import(lines: Lines, reading: WholeReading) -> bool:
-    """Return whether an import of the file, no deeper than any line, stands in a reading twice."""
+def repeats_line(lines: Lines, reading: WholeReading) -> bool:
+    """Return whether an import of the file, no deeper than any line, stands in a reading twice, or
+    a decorator with arguments beside itself without."""
+    if _TWICE.search("\n".join(reading.lines)):
+        return True
     came = {line for new in reading.news for line in new if is_import(line) and not depth(line)}
     own = [line for line in lines if line in came]
     stand = Counter(line for line in reading.lines if line in came)
