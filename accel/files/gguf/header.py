@@ -40,19 +40,8 @@ _START = 512
 
 _LENGTH = Struct("<Q")
 _TEXT, _LIST, _BOOL = 8, 9, 7
-_NUMBERS = {
-    0: "<u1",
-    1: "<i1",
-    2: "<u2",
-    3: "<i2",
-    4: "<u4",
-    5: "<i4",
-    6: "<f4",
-    _BOOL: "?",
-    10: "<u8",
-    11: "<i8",
-    12: "<f8",
-}
+_NUMBERS = dict(enumerate(("<u1", "<i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?")))
+_NUMBERS |= {10: "<u8", 11: "<i8", 12: "<f8"}
 """numpy's name of each kind of number."""
 
 

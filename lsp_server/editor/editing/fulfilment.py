@@ -40,7 +40,8 @@ def shortfall(instruction: str, old: str, new: str, language: str, around: str) 
     if old == new or not 0 < len(instruction.split()) <= SHORT_WORDS:
         return ""
     (before, strings), (after, _) = (_code_and_strings(text, language) for text in (old, new))
-    takes_away = said("takes away", instruction) or asks_for_rename(instruction, old)
+    is_text = not grammar_of(language, "")
+    takes_away = is_text or said("takes away", instruction) or asks_for_rename(instruction, old)
     problems = (
         _twice(before, after),
         "" if takes_away else _lost(instruction, before, strings, new, language),

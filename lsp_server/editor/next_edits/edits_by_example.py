@@ -103,6 +103,8 @@ def _ahead(
     return [] if any(spans[0][1] <= line < spans[-1][0] for line in lines) else edits
 
 
+_ERROR = re.compile(r".*[eE]rr\w*\W*?$", re.MULTILINE)
+"""Ends with an error, as what Go's ``%w`` is for."""
 _WORD = re.compile(r"[%$\\]?\w+|.", re.DOTALL)
 
 
@@ -114,6 +116,8 @@ def _same_in_literals(rewrite: Rewrite, other: Rewrite, now: SyntaxTree) -> list
     old, new = change
     refuse_many(now.text, old)
     spans = [match.span() for match in whole(old).finditer(now.text)]
+    if new == "%w":
+        spans = [span for span in spans if _ERROR.match(now.text, span[1])]
     same = (span for span in spans if _literal_role(now, *span) == role)
     return [TextEdit(*span, new, f"{old} → {new}") for span in same]
 
@@ -256,6 +260,8 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if is_target(node) != rule.example.is_target:
         return None
+    if "%w" in rule.template.text and not _ERROR.search(now.text_of(node)):
+        return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
     around: Node | None = node
@@ -375,11 +381,8 @@ def _checked(rule: Rule, now: SyntaxTree, edits: list[TextEdit[int]]) -> list[Te
         new = edit.text[head : len(edit.text) - tail]
         matches.append(TextEdit(edit.start + head, edit.end - tail, new, rule.title))
     is_broken = after.has_errors and not now.has_errors
-    return (
-        []
-        if is_broken or new_problem(now.text, apply_hunks(now.text, matches), now.grammar)
-        else matches
-    )
+    changed = apply_hunks(now.text, matches)
+    return [] if is_broken or new_problem(now.text, changed, now.grammar) else matches
 
 
 def _at_words(old: str, new: str, head: int, tail: int) -> tuple[int, int]:

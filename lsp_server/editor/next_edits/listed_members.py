@@ -4,7 +4,7 @@ that is added is offered its entry, copied from the last."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ FEWEST = 2
 _TABLE = re.compile(
     r"^(?:dictionary|object|array|list|literal_value|switch_body|block|expression_switch_statement)$"
 )
+_WORD = r"(?<![^\W_])%s(?![^\W_])"
 _KEY = re.compile(r"(?:case\s+)?[\[(\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>|,|\Z)")
 
 
@@ -42,10 +43,7 @@ class AddedMember:
             entries = {key[1]: child for child in table.named_children
                        if (key := _KEY.match(tree.text_of(child)))}  # fmt: skip
             if set(self.others) <= set(entries) and self.name not in entries:
-                last = max(
-                    (entries[member] for member in self.others), key=lambda entry: entry.start_byte
-                )
-                yield _copied(tree, last, self.name)
+                yield _copied(tree, [entries[member] for member in self.others], self.name)
 
 
 def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> AddedMember | None:
@@ -104,18 +102,27 @@ def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
                 yield node
 
 
-def _copied(tree: SyntaxTree, entry: Node, name: str) -> TextEdit[int]:
-    """Return the insertion of another entry after one, with its value."""
-    text = tree.text_of(entry).rstrip()
+def _copied(tree: SyntaxTree, entries: Sequence[Node], name: str) -> TextEdit[int]:
+    """Return the insertion of an entry of ``name`` after the last, with its value. If all values
+    hold the names of their members, in one spelling, so does the new one."""
+    texts = [tree.text_of(entry).rstrip() for entry in entries]
+    keys = [_KEY.match(text) for text in texts]
+    pairs = [(key[1], text[key.end(1) :]) for key, text in zip(keys, texts, strict=True) if key]
+    entry, text, key, (member, value) = max(
+        zip(entries, texts, keys, pairs, strict=True), key=lambda each: each[0].start_byte
+    )
+    for spelt in (str, str.lower, str.upper, str.capitalize):
+        holds = [re.search(_WORD % re.escape(spelt(word)), rest) for word, rest in pairs]
+        if all(holds):
+            value = re.sub(_WORD % re.escape(spelt(member)), spelt(name), value)
+            break
+    assert key is not None
+    copy = text[: key.start(1)] + name + value
     start = tree.start(entry)
     end = start + len(text)
-    key = _KEY.match(text)
-    assert key is not None
-    copy = text[: key.start(1)] + name + text[key.end(1) :]
     line = tree.text[tree.text.rfind("\n", 0, start) + 1 : start]
     between = f"\n{line}" if not line.strip() else " "
-    has_comma = tree.text[end : end + 1] == ","
-    if has_comma:
+    if tree.text[end : end + 1] == ",":
         return TextEdit(end + 1, end + 1, f"{between}{copy},", f"add {name}")
-    is_case = "case" in entry.type
-    return TextEdit(end, end, f"{'' if is_case else ','}{between}{copy}", f"add {name}")
+    comma = "" if "case" in entry.type else ","
+    return TextEdit(end, end, f"{comma}{between}{copy}", f"add {name}")

@@ -66,7 +66,7 @@ def message(values: dict[str, Any], choices: Choices) -> dict[str, Any]:
 
 def test_the_status_names_both_models_and_who_decided() -> None:
     told = message({"edit": {"model": "e"}}, Choices("a", "b"))
-    assert (told["model"], told["editModel"]) == ("a auto", "e auto")
+    assert (told["model"], told["editModel"]) == ("a", "e")
     assert told["models"]["completion"]["because"] == CHOICE
     assert told["models"]["edits"]["because"] == EDIT
     assert told["modelNotes"] == [f"edits: the setting {EDIT} goes before b of `{CHOICE}`"]
