@@ -14,7 +14,7 @@ from lsp_server.tasks.apply.definitions import (
     defined_name,
     definitions_of,
 )
-from lsp_server.tasks.apply.place_holders import place_holder
+from lsp_server.tasks.apply.place_holders import LONGEST_COMMENT, place_holder
 from lsp_server.tasks.apply.refusals import MORE_CONTEXT, AmbiguousSnippet
 from lsp_server.tasks.apply.wordings import LISTS
 
@@ -29,7 +29,6 @@ _REMOVES = re.compile(
 _KINDS = re.compile(rf"\b(?:{LISTS['removed']})\b", re.IGNORECASE)
 _EDGES = re.compile(r"^\W+|\W+$")
 _IMPORTS = re.compile(r"\s*(?:import|from|use|#include)\b")
-LONGEST_COMMENT = 400
 _ABOVE = re.compile(r"\s*(?:@|#\[|//|/\*|\*|#(?!include)|--)")
 """Lines above a definition that belong to it."""
 

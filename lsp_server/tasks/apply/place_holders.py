@@ -22,6 +22,8 @@ OF_CODE = re.compile(
     r"\b(?:rest|remain\w*|existing|unchanged|omitted|same|elided|brevity|before)\b", re.IGNORECASE
 )
 """Words of place holders that stand behind code."""
+LONGEST_COMMENT = 400
+"""Characters of a comment that says what is left out, or is to go."""
 
 
 def place_holder(line: str) -> bool:
@@ -35,12 +37,11 @@ def said(line: str) -> str:
 
 
 def is_marked(line: str) -> bool:
-    if _ONLY_DOTS.match(line):
-        return BEGINS_COMMENT.match(line) is not None
-    text = said(line)
-    if not text or not (BEGINS_COMMENT.match(line) or _is_bracketed(line)):
+    is_comment = BEGINS_COMMENT.match(line) is not None
+    if len(line) > LONGEST_COMMENT or not (is_comment or _is_bracketed(line)):
         return False
-    return _says_left_out(text)
+    text = said(line)
+    return is_comment if _ONLY_DOTS.match(line) else bool(text) and _says_left_out(text)
 
 
 def _says_left_out(text: str) -> bool:
@@ -62,8 +63,7 @@ def _says_left_out(text: str) -> bool:
         ):
             return True
         return dotted_start and len(words.split()) <= 5 and may_say_left_out(words)
-    pieces = [piece.strip(" .:()") for piece in re.split(r"[(),;–—]", text)]
-    pieces = [piece for piece in pieces if piece]
+    pieces = [*filter(None, (piece.strip(" .:()") for piece in re.split(r"[(),;–—]", text)))]
     return len(pieces) > 1 and all(says_left_out(" ".join(piece.split())) for piece in pieces)
 
 

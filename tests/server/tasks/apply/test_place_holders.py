@@ -22,6 +22,12 @@ def test_comments_that_say_something_are_none(line: str) -> None:
     assert not place_holder(line)
 
 
+def test_a_long_comment_is_none() -> None:
+    # Dots without end are looked at again from each of them.
+    assert place_holder(f"# {'.' * 300} existing code")
+    assert not place_holder(f"# {'.' * 9000} existing code")
+
+
 def test_five_words_behind_dots_are_a_place_holder_and_six_are_a_sentence() -> None:
     assert place_holder("# ... so other code goes on")
     assert not place_holder("# ... so other code goes on here")
