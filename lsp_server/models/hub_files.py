@@ -1,8 +1,5 @@
-"""Finds any GGUF file of Hugging Face by ``OWNER/NAME[:FILE or quantisation]``, with all its
-parts.
-
-What comes is checked against the hub's own record of it, which is all that is known of it.
-"""
+"""Finds any GGUF file of Hugging Face by ``OWNER/NAME[:FILE or quantisation]``, with all its parts.
+What comes is checked against the hub's own record of it, which is all that is known of it."""
 
 from __future__ import annotations
 

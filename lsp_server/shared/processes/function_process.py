@@ -27,6 +27,7 @@ LONGEST_S = 10.0
 LONGEST_LOADING_S = 60.0
 """The process and what a function imports may take so long before that: a busy machine loads them
 slowly the first time."""
+_LATE = b"in place of a frame that does not come in time"
 IDLE_S = 300.0
 """The process ends when nobody has called it for so long."""
 
@@ -142,7 +143,14 @@ class FunctionProcess:
 
 async def _next_of(frames: asyncio.Queue[bytes | None], longest_s: float) -> bytes:
     """Return what comes next for a call. Raises TimeoutError, or that its process ended."""
-    frame = await asyncio.wait_for(frames.get(), longest_s)
+    timer = asyncio.get_running_loop().call_later(longest_s, frames.put_nowait, _LATE)
+    try:
+        # ``wait_for`` forgets, before Python 3.12, a cancellation that comes with the frame.
+        frame = await frames.get()
+    finally:
+        timer.cancel()
+    if frame is _LATE:
+        raise asyncio.TimeoutError
     if frame is None:
         raise _ProcessEnded("more than its process could bear")
     return frame

@@ -2,8 +2,7 @@
 chooses one of the readings; where there is none, its text counts if it has all lines of the snippet
 and no line of its own.
 
-Other models are not asked: what the default model made of refused snippets was never right.
-"""
+Other models are not asked: what the default model made of refused snippets was never right."""
 
 from __future__ import annotations
 

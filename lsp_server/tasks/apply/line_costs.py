@@ -77,8 +77,7 @@ class FileLines:
 
     def alike(self, line: str, share: float) -> Cells:
         """Tell what it costs to have a line in place of each line of the file that is like it;
-        a share
-        of that."""
+        a share of that."""
         numbers = [self._words.get(word, -1) for word in set(_WORDS.findall(line))]
         is_shared = np.zeros(len(self._words) + 1, bool)
         is_shared[numbers] = True

@@ -206,8 +206,7 @@ def _as_in_file(lines: Sequence[str], file: Sequence[str]) -> Sequence[str]:
 
 def _spaces_of_a_tab(lines: Sequence[str], file: Sequence[str]) -> int:
     """Tell how many spaces the file has for a tab of the snippet, by the lines that both have;
-    0 where
-    they tell different ones, or none."""
+    0 where they tell different ones, or none."""
     depths = {line.strip(): len(line) - len(line.lstrip()) for line in file}
     pairs = [(len(line) - len(line.lstrip("\t")), depths.get(line.strip(), 0)) for line in lines]
     steps = {width // tabs for tabs, width in pairs if tabs and width and not width % tabs}

@@ -226,9 +226,8 @@ def _near(lines: Lines, spans: Sequence[Span], number: int) -> Iterator[str]:
 
 
 def _lead(lines: Lines, snippet: SnippetHunks, best: WholeReading, regions: Sequence[Span]) -> int:
-    """Tell how much more another reading has to cost. A snippet that says what it leaves out
-    above, and
-    nothing of what is below, may go to the end; the other way round, it may begin with the file."""
+    """Tell how much more another reading has to cost. A snippet that says what it leaves out above,
+    and nothing of what is below, may go to the end; the other way round, it may begin the file."""
     is_ending = snippet.open_end and not snippet.open_top
     if is_ending and regions[-1][1] == len(lines) > best.spans[-1][1]:
         return MARGIN + LOST

@@ -40,6 +40,22 @@ async def test_what_a_function_raises_is_raised(process: FunctionProcess) -> Non
     assert await process.call(abs, -1) == 1
 
 
+async def test_a_call_that_is_cancelled_just_as_its_frame_comes_ends() -> None:
+    for turns in range(6):
+        frames = asyncio.Queue[bytes | None]()
+        waiting = asyncio.create_task(function_process._next_of(frames, 600.0))
+        for _ in range(4):
+            await asyncio.sleep(0)
+        frames.put_nowait(b"loaded")
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        if waiting.cancel():
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+        else:
+            assert await waiting == b"loaded"
+
+
 def raise_refusal() -> None:
     from lsp_server.shared.errors import EditRefused
 
