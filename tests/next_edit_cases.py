@@ -45,14 +45,17 @@ class NextEditCase:
 def next_edit_cases(*kinds: str) -> list[NextEditCase]:
     """The histories of some kinds, in order; of all kinds without one."""
     file = "fresh_changes.txt" if kinds == ("fresh",) else "next_edit_histories.txt"
-    text = (Path(__file__).parent / "data" / file).read_text("utf-8")
-    _, *parts = _HEAD.split(text)
+    found = read_cases(Path(__file__).parent / "data" / file)
+    return [case for case in found if not kinds or case.kind in kinds]
+
+
+def read_cases(file: Path) -> list[NextEditCase]:
+    """Return the cases of ``file``, in order."""
+    _, *parts = _HEAD.split(file.read_text("utf-8"))
     found = []
     for kind, language, name, text in zip(*(parts[at::4] for at in range(4)), strict=True):
         before, rest = text.split("--- edits\n")
         edits, _, after = rest.partition("--- becomes\n")
-        if kinds and kind not in kinds:
-            continue
         path = f"code.{ENDING[language]}"
         files = dict(_files(before, path))
         made = tuple(
@@ -61,8 +64,8 @@ def next_edit_cases(*kinds: str) -> list[NextEditCase]:
         )
         assert made, name
         becomes = {**files, **dict(_files(after, path))} if after else None
-        found.append(NextEditCase(kind, language, name, files, made, becomes))  # type: ignore[arg-type]
-    assert found, kinds
+        found.append(NextEditCase(kind, language, name, files, made, becomes))
+    assert found, file
     return found
 
 

@@ -31,6 +31,7 @@ COMMANDS: dict[str, Command] = {
         ("chart", "page.chart", "the chart of the project's page, from the log"),
         ("machines", "page.machines", "which model suits which machine, computed"),
         ("next-edit", "next_edits.command", "next edits of real commits"),
+        ("typed-changes", "next_edits.typed", "changes typed by hand, carried on by Tab alone"),
         ("apply", "apply.command", "snippets of agents, put into files"),
         ("commit-cases", "apply.commit_cases", "cases of edits, from the commits of repositories"),
         ("adaptive", "completion.adaptive", "SDSAT by its number of tokens"),

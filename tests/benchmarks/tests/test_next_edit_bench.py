@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pytest
 
 from accel.drafting.base import DraftRequest
 from lsp_server.editor.next_edits.answers import read_answer
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import steps_of
+from tests.benchmarks.next_edits.typed import outcome_of
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import ngram_simple_drafter
+from tests.next_edit_cases import NextEditCase
 
 BEFORE = "".join(f"line {number}\n" for number in range(60))
 AFTER = BEFORE.replace("line 2\n", "second\n").replace("line 5\n", "fifth\nmore\n")
@@ -60,3 +63,26 @@ def test_ngram_simple_copies_what_followed_the_last_tokens_when_they_stood_befor
     assert drafter.draft(8).tokens.tolist() == [4, 5]
     drafter.commit(drafter.draft(8), [0], np.array([4, 7], np.int32))
     assert len(drafter.draft(8)) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("size\nf(size)\nwidth\n", "complete"),
+        ("size\nf(width)\nwidth\n", "nothing"),
+        ("size\nf(size)\nsize\n", "wrong"),
+        ("size\nf(width)\n", "wrong"),
+    ],
+)
+def test_a_change_is_wrong_where_a_line_came_that_is_not_wanted_or_went_that_is(
+    text: str, outcome: str
+) -> None:
+    before, after = {"a.py": "width\nf(width)\nwidth\n"}, {"a.py": "size\nf(size)\nwidth\n"}
+    case = NextEditCase("fresh", "python", "", before, ((0, "width", "size"),), after)
+    assert outcome_of(case, {"a.py": text}) == outcome
+
+
+def test_of_two_further_changes_one_is_a_part() -> None:
+    before, after = {"a.py": "a\nb\nc\n"}, {"a.py": "x\ny\nz\n"}
+    case = NextEditCase("fresh", "python", "", before, ((0, "a", "x"),), after)
+    assert outcome_of(case, {"a.py": "x\ny\nc\n"}) == "part"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.history import EditHistory
 from lsp_server.editor.next_edits.provider import NextEditProvider
@@ -12,6 +13,9 @@ from lsp_server.editor.next_edits.suggestion import Suggestion
 from lsp_server.text.documents.document import Document, Documents, Position
 from lsp_server.text.documents.workspace_folders import Folders
 from lsp_server.text.text_edit import TextEdit
+
+if TYPE_CHECKING:
+    from tests.next_edit_cases import NextEditCase
 
 
 class Typist:
@@ -86,3 +90,53 @@ class Typist:
             cursor = changing[0].region.start
             self.take(document, changing[0])
         raise AssertionError("next edits come without end")
+
+
+def type_over(typist: Typist, document: Document, line: int, old: str, new: str) -> Position:
+    """Type ``new`` in place of ``old``, without what both begin or end with."""
+    head = tail = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    column = document.lines[line].index(old) + head
+    typed = new[head : len(new) - tail]
+    typist.now_s += 3
+    if head + tail < len(old):
+        typist.change(document, (line, column), (line, column + len(old) - head - tail), "")
+    for character in typed:
+        typist.now_s += 0.1
+        typist.change(document, (line, column), (line, column), character)
+        line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
+    typist.now_s += 1
+    return Position(line, column)
+
+
+def carried_on(case: NextEditCase, folder: Path) -> dict[str, str]:
+    """Return the files after the edits of ``case``, typed key by key in ``folder``, and after Tab
+    as often as something is proposed."""
+    for path, text in case.before.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    typist = Typist(str(folder))
+    uri = (folder / case.path).as_uri()
+    opened = {case.path: typist.open(case.before[case.path], case.language, uri)}
+    cursor = Position(0, 0)
+    for line, old, new in case.edits:
+        cursor = type_over(typist, opened[case.path], line, old, new)
+        typist.next_edits(opened[case.path], cursor)
+    document = opened[case.path]
+    for _ in range(100):
+        found = [one for one in typist.next_edits(document, cursor) if one.new_text is not None]
+        if not found:
+            break
+        path = Path(found[0].uri.removeprefix("file://")).relative_to(folder).as_posix()
+        if path not in opened:
+            # The editor opens the file that the key leads to.
+            opened[path] = typist.open(case.before[path], case.language, found[0].uri)
+        document, cursor = opened[path], found[0].region.start
+        typist.now_s += 1
+        typist.take(document, found[0])
+    else:
+        raise AssertionError("next edits come without end")
+    return {**case.before, **{path: one.text for path, one in opened.items()}}
