@@ -5,6 +5,7 @@ REDRAFT_EDITORS   the folder that setup.sh filled (default: .editors)
 REDRAFT_COMMAND   the server's command (default: .venv/bin/redraft)
 REDRAFT_VSIX      the packed extension (default: redraft.vsix in the editors' folder)
 REDRAFT_MEDIA     where screenshots and the recording go (default: a temporary folder)
+REDRAFT_CHANGES   a file of changes that are typed in place of data/fresh_changes.txt
 REDRAFT_PATIENCE  how many times longer everything may take on a busy machine (default: 1)
 """
 

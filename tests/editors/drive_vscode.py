@@ -115,8 +115,21 @@ class Window:
 
     def open_tab(self, name: str) -> None:
         """Open a file by name, once the server is ready for it."""
-        tab = self.page.locator(f'.tab.active[data-resource-name="{name}"]')
-        self._until(tab, self.row(name).dblclick)
+        self._open_tab(name, self.row(name).dblclick)
+
+    def go_to_file(self, path: str) -> None:
+        """Open a file by its path, which the explorer need not show."""
+        name = Path(path).name
+
+        def go_to_file() -> None:
+            self.keys("Control+p")
+            self.page.locator(QUICK_INPUT).fill(path)
+            self._choose(name)
+
+        self._open_tab(name, go_to_file)
+
+    def _open_tab(self, name: str, act: Callable[[], None]) -> None:
+        self._until(self.page.locator(f'.tab.active[data-resource-name="{name}"]'), act)
         self.wait(lambda: "Redraft" in self.status(), "status bar item")
         self.wait_running()
 

@@ -3,6 +3,7 @@ with the settings that they are installed with, by no other key, to the file tha
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from code_server import CodeServer
 from drive_neovim import Neovim
 from drive_vscode import Window
 from installed import Installed, Server
-from next_edit_cases import NextEditCase, next_edit_cases
+from next_edit_cases import NextEditCase, next_edit_cases, read_cases
 from projects import make_project
 from tabs import carry_on_by_tabs
 from typed_changes import FILES, typed_changes
@@ -26,6 +27,8 @@ from repo_index.common_ends import common_ends
 pytestmark = pytest.mark.editors
 
 CHANGES = {one.name: one for one in typed_changes()}
+OTHERS = os.environ.get("REDRAFT_CHANGES")
+FRESH = read_cases(Path(OTHERS)) if OTHERS else next_edit_cases("fresh")
 KEY_S = 0.035
 """Between two keys."""
 
@@ -93,7 +96,7 @@ def test_tab_alone_carries_a_change_to_its_end_in_neovim(
     assert text == change.wanted
 
 
-@pytest.mark.parametrize("case", next_edit_cases("fresh"), ids=str)
+@pytest.mark.parametrize("case", FRESH, ids=str)
 def test_a_fresh_change_breaks_nothing_in_neovim(
     neovim_in_mode: tuple[Neovim, str], tmp_path: Path, case: NextEditCase
 ) -> None:
@@ -191,17 +194,16 @@ def test_tab_alone_carries_a_change_to_its_end_in_vscode(
     assert text == change.wanted
 
 
-FLAT = [case for case in next_edit_cases("fresh") if not any("/" in path for path in case.before)]
-
-
-@pytest.mark.parametrize("case", FLAT, ids=str)
+@pytest.mark.parametrize("case", FRESH, ids=str)
 def test_a_fresh_change_breaks_nothing_in_vscode(
     window_as_installed: Window, case: NextEditCase
 ) -> None:
     window = window_as_installed
     for path, text in case.before.items():
+        (window.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (window.folder / path).write_text(text, encoding="utf-8")
-    window.open(case.path)
+    window.go_to_file(case.path)
+    window.focus()
     window.wait(lambda: any(window.lines()), "text of the file")
     lines = case.before[case.path].split("\n")
     for line, old, new in case.edits:
