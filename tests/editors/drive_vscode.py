@@ -115,6 +115,9 @@ class Window:
 
     def open_tab(self, name: str) -> None:
         """Open a file by name, once the server is ready for it."""
+        if not self.row(name).count():
+            # The explorer's watcher starts late and misses what was made before it.
+            self.command("Refresh Explorer")
         self._open_tab(name, self.row(name).dblclick)
 
     def go_to_file(self, path: str) -> None:

@@ -344,9 +344,9 @@ def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
 
 def _closes(last: RecordedEdit, change: _Change) -> bool:
     """Return whether a change is of the line in which an edit left a bracket open."""
-    if not (len(last.old) == len(last.new) == len(change.old) == 1 and last.line == change.line):
-        return False
-    return _depth(last.new[0]) > _depth(last.old[0])
+    row = change.line - last.line
+    is_within = len(last.old) == len(last.new) > row >= 0 and len(change.old) == 1
+    return is_within and _depth(last.new[row]) > _depth(last.old[row])
 
 
 def _depth(line: str) -> int:

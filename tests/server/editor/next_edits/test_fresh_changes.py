@@ -4,6 +4,7 @@ alone, in all files of the workspace: complete, or at least nothing that is not 
 from __future__ import annotations
 
 import asyncio
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ CASES = next_edit_cases("fresh")
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tab_alone_completes_it(case: NextEditCase, tmp_path: Path) -> None:
     assert carried_on(case, tmp_path) == case.after
+
+
+@pytest.mark.parametrize("pauses_s", [*product((0.4, 3), repeat=4)], ids=str)
+@pytest.mark.parametrize("case", [case for case in CASES if "closed" in case.name], ids=str)
+def test_a_call_is_wrapped_however_long_one_pauses(
+    case: NextEditCase, pauses_s: tuple[float, ...], tmp_path: Path
+) -> None:
+    assert carried_on(case, tmp_path, pauses_s) == case.after
 
 
 def test_places_in_other_files_alone_are_news_to_the_editor_which_closes_its_menu(

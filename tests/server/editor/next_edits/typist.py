@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,8 +94,10 @@ class Typist:
         raise AssertionError("next edits come without end")
 
 
-def type_over(typist: Typist, document: Document, line: int, old: str, new: str) -> Position:
-    """Type ``new`` in place of ``old``, without what both begin or end with."""
+def type_over(
+    typist: Typist, document: Document, line: int, old: str, new: str, pause_s: float = 3
+) -> Position:
+    """Type ``new`` in place of ``old``, without what both begin or end with, after ``pause_s``."""
     head = tail = 0
     while head < min(len(old), len(new)) and old[head] == new[head]:
         head += 1
@@ -101,20 +105,22 @@ def type_over(typist: Typist, document: Document, line: int, old: str, new: str)
         tail += 1
     column = document.lines[line].index(old) + head
     typed = new[head : len(new) - tail]
-    typist.now_s += 3
+    typist.now_s += pause_s
     if head + tail < len(old):
         typist.change(document, (line, column), (line, column + len(old) - head - tail), "")
     for character in typed:
         typist.now_s += 0.1
         typist.change(document, (line, column), (line, column), character)
         line, column = (line + 1, 0) if character == "\n" else (line, column + 1)
-    typist.now_s += 1
+    typist.now_s += 0.3
     return Position(line, column)
 
 
-def carried_on(case: NextEditCase, folder: Path) -> dict[str, str]:
-    """Return the files after the edits of ``case``, typed key by key in ``folder``, and after Tab
-    as often as something is proposed."""
+def carried_on(
+    case: NextEditCase, folder: Path, pauses_s: Iterable[float] = repeat(3)
+) -> dict[str, str]:
+    """Return the files after the edits of ``case``, typed key by key in ``folder``, each after one
+    of ``pauses_s``, and after Tab as often as something is proposed."""
     for path, text in case.before.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text, "utf-8")
@@ -122,8 +128,8 @@ def carried_on(case: NextEditCase, folder: Path) -> dict[str, str]:
     uri = (folder / case.path).as_uri()
     opened = {case.path: typist.open(case.before[case.path], case.language, uri)}
     cursor = Position(0, 0)
-    for line, old, new in case.edits:
-        cursor = type_over(typist, opened[case.path], line, old, new)
+    for (line, old, new), pause_s in zip(case.edits, pauses_s, strict=False):
+        cursor = type_over(typist, opened[case.path], line, old, new, pause_s)
         typist.next_edits(opened[case.path], cursor)
     document = opened[case.path]
     for _ in range(100):
