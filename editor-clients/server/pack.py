@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Packs the server for the extensions: pack.py FOLDER [WHEEL].
 
-FOLDER then holds our wheel, ``install.py``, ``server.json`` (version, protocol) and the pins of
-what the wheel needs: with hashes where uv and a registry are at hand, else without. Without WHEEL
-one is built.
+FOLDER then holds our wheel, ``install.py``, ``server.json`` (version, protocol, default model) and
+the pins of what the wheel needs: with hashes where uv and a registry are at hand, else without.
+Without WHEEL one is built.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def main() -> int:
     told = {
         "version": constant("lsp_server/shared/version.py", "VERSION"),
         "protocol": constant("lsp_server/shared/contract/server_routes.py", "PROTOCOL"),
+        "model": constant("lsp_server/editor/notices/first_start.py", "DEFAULT_IS"),
         "wheel": wheel.name,
         "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),
         "pinned_from": [3, PINNED_FROM],

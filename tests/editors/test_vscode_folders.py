@@ -135,7 +135,8 @@ def test_the_servers_own_environment_is_made_when_the_user_agrees(
         offer = window.toast("Redraft's server was not found")
         offer.wait_for()
         assert window.state() == "inactive", "nothing went wrong"
-        offer.get_by_role("button", name="Install", exact=True).click()
+        assert "98 MB" in offer.inner_text(), "what comes over the network"
+        offer.get_by_role("button", name="Install Both", exact=True).click()
         window.wait(lambda: "installing the server" in window.summary(), "what is under way")
         window.wait_running()
         (chosen,) = (tmp_path / "code-server").rglob("server/current.json")

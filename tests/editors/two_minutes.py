@@ -40,7 +40,6 @@ CODE = (
     "def area(width, height):\n    return width * height\n\n\ndef volume(width, height, depth):\n"
 )
 TYPED = "    return "
-FETCH = "Fetch the Default"
 CHOOSE_FIRST = "vim.ui.select = function(items, _, chosen) chosen(items[1]) end"
 """In Neovim a message with buttons is a list: the default model is its first entry."""
 
@@ -168,15 +167,10 @@ def in_vscode(dist: Path, installed: Installed, home: Path, steps: Steps) -> str
         steps.reached("the extension is installed and VS Code runs")
         window = Window(code_server, browser, home / "project")
         offer = window.toast("Redraft's server was not found")
-        offer.get_by_role("button", name="Install", exact=True).click()
-        steps.reached("the server's installation is asked for")
-        asked = window.toast("none is chosen")
-        asked.get_by_role("button", name=FETCH, exact=True).click(
-            timeout=LONGEST_S * PATIENCE * 1000
-        )
-        steps.reached("the server runs, and the default model is asked for")
+        offer.get_by_role("button", name="Install Both", exact=True).click()
+        steps.reached("the server and the default model are asked for")
         models = home.parent / "vscode/xdg"
-        window.wait(lambda: [*models.rglob("models.json")], "default model", LONGEST_S)
+        window.wait(lambda: [*models.rglob("models.json")], "default model", 2 * LONGEST_S)
         steps.reached("the default model is there")
         window.row("area.py").dblclick()
         window.focus()

@@ -10,18 +10,20 @@ import { serverSettings, withoutClientSettings } from "./settings";
 
 export const DOCUMENTS = ["file", "untitled", "vscode-notebook-cell", "vscode-vfs"].map((scheme) => ({ scheme }));
 
+/** `asked`: what the user said yes to before there was a server. */
 export function makeClient(
   command: string,
   output: vscode.LogOutputChannel,
   backOff: BackOff,
   environment: Record<string, string>,
   nextEdits: NextEdits,
+  asked: { fetchModel: boolean },
 ): LanguageClient {
   const options: LanguageClientOptions = {
     documentSelector: DOCUMENTS,
     outputChannel: output,
     // The server asks for the section by resource; what only the extension reads is none of its business.
-    initializationOptions: () => ({ redraft: { chooseModel: true, editCommand: true }, settings: serverSettings() }),
+    initializationOptions: () => ({ redraft: { chooseModel: true, editCommand: true, ...asked }, settings: serverSettings() }),
     errorHandler: {
       error: () => ({ action: ErrorAction.Continue }),
       closed: async () => {

@@ -16,7 +16,14 @@ const run = promisify(execFile);
 const INSTALLED_SIZE = "600 MB";
 const DECLINED = "redraft.declinedInstallation";
 
+interface CarriedServer extends PinnedServer {
+  /** What the default model is, its size and licence. */
+  model: string;
+}
+
 export class PrivateEnvironment {
+  /** The user said yes to the default model, too, where none is chosen. */
+  wantsModel = false;
   private readonly packed: string;
   private readonly folder: string;
 
@@ -29,8 +36,8 @@ export class PrivateEnvironment {
   }
 
   /** The server that this extension carries. */
-  async pinned(): Promise<PinnedServer> {
-    return JSON.parse(await readFile(path.join(this.packed, "server.json"), "utf8")) as PinnedServer;
+  async pinned(): Promise<CarriedServer> {
+    return JSON.parse(await readFile(path.join(this.packed, "server.json"), "utf8")) as CarriedServer;
   }
 
   /** The command of the environment; undefined where there is none. */
@@ -43,14 +50,24 @@ export class PrivateEnvironment {
     }
   }
 
+  /** Asks once for the server and the default model that its first start would ask for. As `offer`. */
+  async offerAll(question: string): Promise<boolean> {
+    const { model } = await this.pinned();
+    return this.offer(question, ["Install Both", "Server Alone"], ` and, where none is chosen, the default model, ${model},`);
+  }
+
   /** Asks, then installs. True when the server is there afterwards. Who declined is not asked again for this version. */
-  async offer(question: string): Promise<boolean> {
+  async offer(question: string, installs = ["Install"], model = ""): Promise<boolean> {
     const { version } = await this.pinned();
     if (this.context.globalState.get(DECLINED) === version) return false;
-    const needed = `what it needs (${INSTALLED_SIZE} once installed) is fetched from the Python Package Index`;
+    const needed = `what it needs (${INSTALLED_SIZE} once installed)${model} ${model ? "are" : "is"} fetched from the Python Package Index`;
     const detail = `Redraft ${version} comes with this extension; ${needed}.`;
-    const answer = await vscode.window.showInformationMessage(`${question} ${detail}`, "Install", "Other Ways…", "Not Now");
-    if (answer === "Install") return this.install();
+    const buttons = [...installs, "Other Ways…", "Not Now"];
+    const answer = await vscode.window.showInformationMessage(`${question} ${detail}`, ...buttons);
+    if (answer !== undefined && installs.includes(answer)) {
+      this.wantsModel = answer === "Install Both";
+      return this.install();
+    }
     if (answer === "Other Ways…") return this.offerOtherWays();
     if (answer === "Not Now") await this.context.globalState.update(DECLINED, version);
     return false;

@@ -97,7 +97,7 @@ class Extension implements vscode.Disposable {
       };
       this.status.show(missing);
       const question = "Redraft's server was not found. Install it into a private Python environment of this extension?";
-      if (await this.environment.offer(question)) await this.start();
+      if (await this.environment.offerAll(question)) await this.start();
       else this.status.show(missing);
     } catch (error) {
       const message = error instanceof Error ? error.message : String(error);
@@ -153,7 +153,9 @@ class Extension implements vscode.Disposable {
 
   private async connect(command: string): Promise<void> {
     this.output.info(`starting ${command} serve`);
-    const client = makeClient(command, this.output, this.backOff, await keyEnvironment(this.secrets), this.nextEdits);
+    const asked = { fetchModel: this.environment.wantsModel };
+    const key = await keyEnvironment(this.secrets);
+    const client = makeClient(command, this.output, this.backOff, key, this.nextEdits, asked);
     this.client = client;
     this.attachments = [
       this.status.attach(client),

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 FETCH = "Fetch the Default"
 CHOOSE = "Choose…"
 NOT_NOW = "Not Now"
+DEFAULT_IS = "SmolLM2-135M with an adapter for code (98 MB, Apache-2.0)"
 QUESTION = (
     "Redraft completes and edits code with a model on this machine, and none is chosen. "
-    "Fetch the default, SmolLM2-135M with an adapter for code (98 MB, Apache-2.0), or choose one?"
+    f"Fetch the default, {DEFAULT_IS}, or choose one?"
 )
 
 TOLD = (
@@ -46,16 +47,15 @@ class OfferedEditor(Protocol):
 
 async def offer_models(editor: OfferedEditor) -> None:
     """``window/showMessageRequest``, unless there was an answer before or another editor asks just
-    now. Until a model is chosen nothing is computed."""
+    now. Until a model is chosen nothing is computed. Who said yes before is not asked."""
     question = editor.hub.question
     if not question.is_open:
         return
     question.begin()
     try:
-        title = await pressed(editor.protocol, QUESTION, (FETCH, CHOOSE, NOT_NOW))
-        if title is None:
-            return
-        if title == FETCH and not await fetch_model(editor, DEFAULT, "completion"):
+        agreed = FETCH if editor.features.fetch_model else None
+        title = agreed or await pressed(editor.protocol, QUESTION, (FETCH, CHOOSE, NOT_NOW))
+        if title is None or (title == FETCH and not await fetch_model(editor, DEFAULT)):
             # Whoever wanted it is asked again at the next start.
             return
         question.answer(title or "closed")
@@ -64,16 +64,14 @@ async def offer_models(editor: OfferedEditor) -> None:
     if title == CHOOSE and editor.features.choose_model:
         editor.protocol.tell("redraft/chooseModel", {})
     elif title == CHOOSE:
-        editor.show_warning(
-            "Redraft: list the models with `redraft models`, then: redraft models use NAME"
-        )
+        editor.show_warning("Redraft: `redraft models` lists them; then: redraft models use NAME")
 
 
 SHARES = {"fetching": (0, 50), "adding the adapter": (50, 10), COMPILING: (0, 40)}
 """Percent of the bar before each step, and of its own; with others it stays where it is."""
 
 
-async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
+async def fetch_model(editor: OfferedEditor, name: str, purpose: str = "completion") -> bool:
     """Fetch a model, show how far that is, and choose it for all editors that name none. Whether
     that came to its end."""
     progress = Progress(editor.protocol, None, editor.features.work_done_progress)
@@ -87,9 +85,8 @@ async def fetch_model(editor: OfferedEditor, name: str, purpose: str) -> bool:
         reached = start + (share * done // total if total else 0)
         # What every model calls is compiled first, then what this one calls: the bar stays.
         percents[step == COMPILING] = max(percents[step == COMPILING], reached)
-        percent = sum(percents)
-        message = f"{step}, {percent} %"
-        progress.report(message, percent)
+        message = f"{step}, {sum(percents)} %"
+        progress.report(message, sum(percents))
         editor.hub.set_fetching(f"the model {name}: {message}")
 
     try:

@@ -33,6 +33,8 @@ class ClientFeatures:
     choose_model: bool = False
     """The client shows messages with buttons, and asks the user for another model when it is sent
     ``redraft/chooseModel``."""
+    fetch_model: bool = False
+    """The user told the client already that the default may be fetched where none is chosen."""
     message_buttons: bool = False
     """The client shows messages with buttons."""
     unresolved_actions: bool = False
@@ -76,6 +78,7 @@ class ClientFeatures:
             ),
             edit_command=_option(own, "editCommand"),
             choose_model=_option(own, "chooseModel"),
+            fetch_model=_option(own, "fetchModel"),
             message_buttons=_option(own, "chooseModel")
             or _has(capabilities, "window", "show_message", "message_action_item"),
             unresolved_actions=not _resolves_edits(capabilities),

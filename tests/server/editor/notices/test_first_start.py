@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from lsprotocol import types
 
 from lsp_server.editor.notices import first_start
 from lsp_server.editor.notices.first_start import CHOOSE, FETCH, NOT_NOW, offer_models, tell_once
@@ -91,6 +92,22 @@ def test_the_default_is_fetched_with_progress_and_chosen(
     ]
     asyncio.run(offer_models(editor))
     assert [method for method, _ in editor.sent].count("window/showMessageRequest") == 1
+
+
+def test_who_said_yes_before_there_was_a_server_is_not_asked_again(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fetched(name: str, report: Any) -> Path:
+        return home / f"{name}.gguf"
+
+    monkeypatch.setattr(first_start, "fetch_in_process", fetched)
+    editor: Any = Editor(NOT_NOW, home / "answer")
+    options = {"redraft": {"chooseModel": True, "fetchModel": True}}
+    params = types.InitializeParams(types.ClientCapabilities(), initialization_options=options)
+    editor.features = ClientFeatures.of(params)
+    asyncio.run(offer_models(editor))
+    assert read_choices().completion == str(home / "default.gguf")
+    assert "window/showMessageRequest" not in [method for method, _ in editor.sent]
 
 
 def test_a_fetch_that_fails_is_told_and_nothing_is_chosen(
