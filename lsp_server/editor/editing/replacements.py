@@ -37,6 +37,9 @@ def _replaced(instruction: str, where: EditedPart) -> AskedRename | None:
     if replacement is None or not _CODE.fullmatch(replacement.new):
         return None
     old, new = replacement.old, replacement.new
+    if old.endswith(")") and new.isidentifier() and not re.search(rf"\b{new}\b", where.text):
+        # It is a function that does the same, called otherwise.
+        return None
     tree = SyntaxTree.of(where.text, where.language, where.path)
     if tree is None or old.count(".") != new.count(".") or hasattr(builtins, old):
         return None
