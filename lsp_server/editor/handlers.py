@@ -242,7 +242,7 @@ async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.C
     request = edit_request(ls, data)
     edit = await ls.editing.edit(request)
     refuse_nothing(edit)
-    if request.withheld:
+    if edit.warning:
         ls.show_warning(f"Redraft: {edit.warning}")
     as_json = workspace_edit(ls, request.document, edit)
     action.edit = ls.protocol._converter.structure(as_json, types.WorkspaceEdit)

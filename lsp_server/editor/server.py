@@ -171,7 +171,6 @@ class RedraftServer(LanguageServer):
         if self.snooze is not None:
             self.snooze.cancel()
         self.completion.close_all()
-        self.editing.close_all()
         self.status.stop()
         self.secrets.close()
         if self not in self.hub.clients:

@@ -11,7 +11,7 @@ from lsp_server.commands.cli.model_arguments import add_model_arguments, written
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
 from lsp_server.commands.cli.source_file import read_text, replace_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
-from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about
+from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about, sure_of
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.renames import EditedPart
 from lsp_server.editor.editing.replacements import settled_changes
@@ -97,17 +97,16 @@ def run(args: argparse.Namespace) -> int:
     else:
         result, status = written(args, job, console, args.draft_model or "")
         show_notes(console, [status.notice])
-        language_and_instruction = job.language, job.instruction
         try:
-            # What is written at once is not previewed.
-            new = checked_text(
-                job.selection, result, *language_and_instruction, strict=args.write, around=text
-            )
+            new = checked_text(job.selection, result)
+            words = (job.selection, new, job.language, job.instruction, text)
+            doubt = doubt_about(*words, is_unsure=result.is_unsure)
+            if doubt and args.write:
+                # What is written at once is not previewed.
+                raise EditRefused(f"{doubt}; edit again")
         except EditRefused as error:
             raise EditRefused(_with_help(str(error), args.model)) from None
-        show_notes(
-            console, [doubt_about(job.selection, new, *language_and_instruction, around=text)]
-        )
+        show_notes(console, [doubt])
         if new == job.selection:
             show_notes(console, [_with_help(UNCHANGED, args.model)])
         edited = text[:start] + new + text[end:]
@@ -159,6 +158,7 @@ def _job(
         seed=args.seed,
         plain=args.plain,
         entropy_k=entropy_k,
+        sure=sure_of(str(args.model)),
     )
 
 

@@ -178,12 +178,10 @@ def _fix(where: ActionContext, diagnostic: types.Diagnostic) -> types.CodeAction
 def _is_other_text(document: Document, line: int, comment: InstructionComment) -> bool:
     """Return True if ``comment``, which looks like one after code, is a string or an operator in
     the language of ``document``."""
-    if comment.alone:
+    if comment.alone or len(document.text) > LONGEST_PARSED:
         return False
     text = document.lines[line]
     mark = len(text) - len(text[comment.start :].lstrip())
-    if len(document.text) > LONGEST_PARSED:
-        return False
     tree = SyntaxTree.of(document.text, document.language)
     offset = document.offset(Position(line, mark))
     return tree is not None and tree.role_at(offset) is not Role.COMMENT

@@ -74,14 +74,10 @@ def without_span(hunks: list[TextEdit[int]], start: int, end: int) -> list[TextE
     touching = [hunk for hunk in hunks if hunk.start <= start <= hunk.end]
     after = [replace(hunk, start=hunk.start + cut, end=hunk.end + cut)
              for hunk in hunks if hunk.start > start]  # fmt: skip
-    first, last = (
-        min([start, *(hunk.start for hunk in touching)]),
-        max([start, *(hunk.end for hunk in touching)]),
-    )
-    text, note = (
-        "".join(hunk.text for hunk in touching),
-        "".join(hunk.note for hunk in touching[:1]),
-    )
+    first = min([start, *(hunk.start for hunk in touching)])
+    last = max([start, *(hunk.end for hunk in touching)])
+    text = "".join(hunk.text for hunk in touching)
+    note = "".join(hunk.note for hunk in touching[:1])
     return [*before, TextEdit(first, last + cut, text, note), *after]
 
 

@@ -38,9 +38,7 @@ def presets_for(
 ) -> list[Preset]:
     """Return the presets to offer in ``language``: the user's ``own`` instructions, then ours that
     fit the selected ``code`` and that the model handles (``done``; empty: all)."""
-    mine = [
-        Preset(text.strip(), title=text.strip()[:LONGEST_TITLE]) for text in own if text.strip()
-    ]
+    mine = [Preset(text, title=text[:LONGEST_TITLE]) for text in map(str.strip, own) if text]
     ours = [preset for preset in PRESETS if not preset.languages or language in preset.languages]
     features = python_features(code) if language == "python" else None
     if features is not None:
@@ -83,11 +81,8 @@ def _hints(node: ast.AST) -> list[ast.expr | None]:
     named = [*arguments.posonlyargs, *arguments.args]
     if named and named[0].arg in ("self", "cls"):
         named = named[1:]
-    more = [argument for argument in (arguments.vararg, arguments.kwarg) if argument is not None]
-    return [
-        node.returns,
-        *(argument.annotation for argument in (*named, *arguments.kwonlyargs, *more)),
-    ]
+    named += [*arguments.kwonlyargs, *filter(None, (arguments.vararg, arguments.kwarg))]
+    return [node.returns, *(argument.annotation for argument in named)]
 
 
 def _puts_text_together(node: ast.AST) -> bool:

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
 
 from lsp_server.editor.editing.checks import (
     UNCHANGED,
@@ -15,6 +14,7 @@ from lsp_server.editor.editing.checks import (
     doubt_about,
     noted_hunks,
     refuse_unparsed,
+    sure_of,
 )
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
@@ -22,7 +22,6 @@ from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename, replacement_in
 from lsp_server.editor.editing.renames import AskedRename, EditedPart
 from lsp_server.editor.editing.replacements import settled_changes
-from lsp_server.models.manifest import DEFAULT_FILE
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
 from lsp_server.shared.errors import (
@@ -94,12 +93,6 @@ class PendingEdit:
     """That of the document."""
     renamed: AskedRename | None = None
     """The changes where the instruction is a rename."""
-
-    @property
-    def code(self) -> str:
-        """The selection without the instruction."""
-        start, end = self.comment
-        return self.selection[:start] + self.selection[end:]
 
 
 OnText = Callable[[str, int], None]
@@ -246,7 +239,7 @@ class EditProvider:
         selection = code
         if not selection.strip():
             raise EditRefused("nothing is selected; select the lines to change")
-        text, offset = document.text, document.offset(start)
+        text, offset, status = document.text, document.offset(start), self._engine().status
         around = 0 if request.withheld else AROUND_CHARACTERS
         return EditJob(
             workspace="" if request.withheld else request.workspace,
@@ -261,6 +254,7 @@ class EditProvider:
             secret=request.secret or bool(request.withheld),
             plain=request.plain,
             entropy_k=settings.likeliest,
+            sure=sure_of(status.model) if not status.server else None,
         )
 
     async def _generate(self, job: EditJob, on_text: OnText | None) -> JobResult:
@@ -292,12 +286,15 @@ class EditProvider:
         if pending.renamed is not None:
             new_code, doubt = result.text, pending.renamed.doubt
         else:
-            new_code = checked_text(job.selection, result, language, instruction, strict=False)
-            # It is small, and some of its answers do not parse.
-            is_default = PurePath(self._engine().status.model).name == DEFAULT_FILE
-            if is_default or asks_for_rename(instruction, job.selection):
+            new_code = checked_text(job.selection, result)
+            # A small model answers some things that do not parse.
+            is_small = sure_of(self._engine().status.model) is not None
+            if is_small or asks_for_rename(instruction, job.selection):
                 refuse_unparsed(job.selection, new_code, language)
-            doubt = doubt_about(job.selection, new_code, language, instruction, before)
+            doubt = doubt_about(
+                *(job.selection, new_code, language, instruction, before),
+                is_unsure=result.is_unsure,
+            )
         hunks = self._hunks(pending, new_code)
         after = apply_hunks(before, hunks)
         return EditResult(
@@ -321,7 +318,7 @@ class EditProvider:
     def _hunks(pending: PendingEdit, new_code: str) -> list[TextEdit[int]]:
         """Return the noted hunks of the document that turn the selection into ``new_code``. If the
         code stays as it is, nothing changes, and an instruction comment stays, too."""
-        document, code = pending.request.document, pending.code
+        document, code = pending.request.document, pending.where.code
         if new_code == code and pending.renamed is None:
             return []
         base = document.offset(pending.region.start)
@@ -344,7 +341,3 @@ class EditProvider:
             return
         if not self._engine().refused:
             self._engine().prefill(job, self._client)
-
-    def close_all(self) -> None:
-        """The client has gone; its handlers are cancelled, which stops their calls."""
-        self._regions.clear()

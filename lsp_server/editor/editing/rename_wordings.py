@@ -51,8 +51,7 @@ class RenameWording:
 
 def asks_for_rename(instruction: str, selection: str) -> bool:
     """Return True if ``instruction`` asks for a rename, to a name or in other words."""
-    wording = rename_wording(instruction, selection) or plain_rename(instruction)
-    return wording is not None
+    return (rename_wording(instruction, selection) or plain_rename(instruction)) is not None
 
 
 def rename_wording(instruction: str, selection: str) -> RenameWording | None:

@@ -138,6 +138,8 @@ class EditJob(_EditorJob):
     entropy_k: int = _from(0, MOST_ENTROPY_K, 0)
     """Above 1, tokens of the draft model are taken that are among so many of the likeliest, where
     the model is unsure: EfficientEdit's verification, which is lossy. Greedy only."""
+    sure: float | None = None
+    """Probability that each token has by which a sure answer differs; None: nobody asks."""
 
     @property
     def similar_to(self) -> tuple[str, str]:
@@ -285,6 +287,8 @@ class JobResult:
     """Over all of its forwards, prompts' among them: requests that shared them, itself counted."""
     batched_rows: int = 0
     """Its own rows in them."""
+    is_unsure: bool = False
+    """An edit that was asked to be ``sure`` is not."""
 
     @property
     def prompt_rows(self) -> int:

@@ -72,12 +72,11 @@ def whole_block(answer: str) -> AnswerBlock | None:
     """Return the text between the first fence and the last one: a block whose own code has such
     fences."""
     lines = with_line_feeds(answer).split("\n")
-    first = next((n for n in range(len(lines)) if _opening_at(lines, n) is not None), None)
+    openings = ((n, each) for n in range(len(lines)) if (each := _opening_at(lines, n)))
+    first, opening = next(openings, (0, None))
     bare = [n for n, line in enumerate(lines) if _RUN.fullmatch(line.strip())]
-    if first is None or not bare or bare[-1] <= first:
+    if opening is None or not bare or bare[-1] <= first:
         return None
-    opening = _opening_at(lines, first)
-    assert opening is not None, "it was found above"
     body = _without_lead(lines[first + 1 : bare[-1]], opening.lead)
     return AnswerBlock("".join(f"{line}\n" for line in body), opening.info, "")
 
@@ -158,12 +157,8 @@ def _end_of(
 
 
 def _is_paired(lines: list[str], opening: _Opening) -> bool:
-    is_open = False
-    for line in lines:
-        run = _RUN.match(line.strip())
-        if run is not None and run.group()[0] == opening.mark:
-            is_open = not is_open
-    return is_open
+    runs = (_RUN.match(line.strip()) for line in lines)
+    return sum(run is not None and run.group()[0] == opening.mark for run in runs) % 2 == 1
 
 
 def _is_behind_word(line: str, mark: str, length: int) -> bool:

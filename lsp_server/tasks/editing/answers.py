@@ -95,11 +95,10 @@ def _continued(opening: str, text: str) -> str:
 
 def _rewriting(text: str, selection: str, given_text: str, language: str) -> AnswerBlock:
     """Return the block of an answer that rewrites the selection. Raises EditRefused without one."""
-    blocks = [block for block in fenced_blocks(text, given_text) if block.text.strip()]
+    fenced = fenced_blocks(text, given_text)
+    blocks = [block for block in fenced if block.text.strip()]
     if not blocks:
-        if fenced_blocks(text, given_text):
-            return fenced_blocks(text, given_text)[0]
-        return _bare(text, selection, language)
+        return fenced[0] if fenced else _bare(text, selection, language)
     words = _words(selection)
     if len(blocks) == 1:
         is_other = blocks[0].language in _COMMANDS and language not in _COMMANDS

@@ -35,6 +35,8 @@ class LoopWatch:
         self._known = given_text
         self._cancelled = cancelled
         self._text = ""
+        self.spans: list[Span] = []
+        """All that were heard."""
         self._read = 0
         self._loops = False
 
@@ -50,6 +52,7 @@ class LoopWatch:
         return result
 
     def _hear(self, spans: list[Span]) -> None:
+        self.spans += spans
         self._text += "".join(span.text for span in spans)
         if len(self._text) - self._read >= _END:
             self._read = len(self._text)

@@ -28,13 +28,12 @@ def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
 
 def _best_cut(lines: list[str]) -> int | None:
     """Return the best line to cut before: by kind of border, then by nearness to the middle."""
-    best: tuple[int, int, int] | None = None
-    for number in range(1, len(lines)):
-        rank = _rank(lines, number)
-        if rank is not None:
-            candidate = (rank, abs(2 * number - len(lines)), number)
-            best = candidate if best is None else min(best, candidate)
-    return best[2] if best else None
+    cuts = [
+        (rank, abs(2 * number - len(lines)), number)
+        for number in range(1, len(lines))
+        if (rank := _rank(lines, number)) is not None
+    ]
+    return min(cuts)[2] if cuts else None
 
 
 _BELONG_TO_NEXT = ("@", "#", "//", "*", "/*", '"""')

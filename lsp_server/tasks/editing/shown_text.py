@@ -132,9 +132,8 @@ class ShownText:
             yield Piece(blanks, blanks)
 
     def _is_legible(self, text: str) -> bool:
-        if _PLAIN.fullmatch(text):
-            return True
-        return _IS_UNSHOWN.search(text) is None and self._legible(text)
+        is_shown = _IS_UNSHOWN.search(text) is None
+        return _PLAIN.fullmatch(text) is not None or (is_shown and self._legible(text))
 
     def _stand_in(self, text: str) -> Piece:
         stand_in = self._stand_ins.get(text)

@@ -4,7 +4,6 @@ character for character; changed lines keep what was not shown of those they rep
 from __future__ import annotations
 
 import itertools
-import re
 from dataclasses import dataclass, replace
 
 from lsp_server.shared.errors import EditRefused
@@ -12,13 +11,12 @@ from lsp_server.tasks.editing.shown_text import ShownLine, ShownText
 from lsp_server.tasks.indentation import ABOUT_INDENTS
 from lsp_server.text.documents.document import with_line_feeds
 from lsp_server.text.line_diff import opcodes
+from repo_index.common_ends import common_ends
 
 NEAR = 8
 """Lines among which the one is looked for that a changed line replaces."""
 ALIKE = 0.5
 """Part of the words that a line has from the one that it replaces."""
-
-_INDENT = re.compile(r"[ \t]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +61,7 @@ class _Splice:
     def _stretches(self) -> list[tuple[str, int, int, int, int]]:
         """Yield equal and changed stretches, with as many equal lines as possible at both ends."""
         old, new = [line.shown for line in self._lines], self._answer
-        most = min(len(old), len(new))
-        head = next((n for n in range(most) if old[n] != new[n]), most)
-        tail = next((n for n in range(most - head) if old[-1 - n] != new[-1 - n]), most - head)
+        head, tail = common_ends(old, new)
         old_end, new_end = len(old) - tail, len(new) - tail
         between = [
             (kind, first + head, last + head, new_first + head, new_last + head)
@@ -91,7 +87,8 @@ class _Splice:
         above = first - 1
         written = []
         for number, (pieces, source) in enumerate(zip(cut, sources, strict=True)):
-            indent = _matched(_INDENT, self._answer[new_first + number])
+            line = self._answer[new_first + number]
+            indent = line[: len(line) - len(line.lstrip(" \t"))]
             above = source if source >= 0 else above
             written.append(self._line(indent, pieces, source, above))
         return written
@@ -221,9 +218,3 @@ def _step_of(lines: list[str]) -> int:
     """Return the number of spaces of one indentation step in the model's lines."""
     widths = [len(line) - len(line.lstrip(" ")) for line in lines if line.strip()]
     return 4 if all(width % 4 == 0 for width in widths) else 2
-
-
-def _matched(pattern: re.Pattern[str], text: str) -> str:
-    match = pattern.match(text)
-    assert match is not None, "the pattern takes nothing as well"
-    return match.group()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from lsp_server.shared.contract.jobs import EditJob, JobResult
+from lsp_server.shared.contract.jobs import EditJob, JobResult, Span
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.editing.answers import code_of_answer
 from lsp_server.tasks.editing.loop_watch import LoopWatch
@@ -18,6 +19,7 @@ from lsp_server.tasks.indentation import with_end_of, with_indentation_of, with_
 from lsp_server.tasks.steps import Steps
 from lsp_server.tasks.task import CUT, EDIT_NODES, Cancelled, Task, TaskList, new_task
 from lsp_server.text.documents.document import line_end, split_lines
+from lsp_server.text.line_diff import opcodes
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -58,14 +60,31 @@ def edit_task(engine: Engine, job: EditJob, piece: str, index: Any, cancelled: C
     task.copies = True
     task.request.max_tokens = _answer_tokens(engine, job, prompt)
     task.request.stop_rule = stopping.fence(prompt.fence) if prompt.fence else None
+    task.request.confidences = job.sure is not None
     if job.entropy_k > 1:
         task.request.relaxed = partial(entropy_tokens, top_k=job.entropy_k)
 
     def read(steps: Steps) -> Steps:
-        return answer((yield from watch.over(steps)), prompt, job, piece)
+        result = answer((yield from watch.over(steps)), prompt, job, piece)
+        if job.sure is None:
+            return result
+        original = [*map(engine.tokenizer.decode, engine.tokenizer.encode(piece)[:, None])]
+        return replace(result, is_unsure=is_unsure(watch.spans, original, job.sure))
 
     task.read = read
     return task
+
+
+def is_unsure(spans: list[Span], original: list[str], sure: float) -> bool:
+    """Return True if one of the tokens by which ``spans`` differ from ``original``, or the first
+    after them, is less likely than ``sure``; False where spans do not say how likely they are."""
+    changes = opcodes(original, [span.text for span in spans])
+    return any(
+        math.exp(span.logprob) < sure
+        for kind, _, _, first, last in changes
+        for span in spans[first : last + 1]
+        if kind != "equal" and span.logprob is not None
+    )
 
 
 def _pieces(engine: Engine, selection: str) -> list[str]:
@@ -160,6 +179,7 @@ def joined(results: list[JobResult]) -> JobResult:
         spans=[span for result in results for span in result.spans],
         sources=dict(sum((Counter(result.sources) for result in results), Counter())),
         stopped_by=results[-1].stopped_by,
+        is_unsure=any(result.is_unsure for result in results),
         **{name: sum(getattr(result, name) for result in results) for name in _ADDED},
     )
 

@@ -92,13 +92,10 @@ def _counts(text: str, tag: re.Match[str], given_text: str) -> bool:
 
 def _closing_of(text: str, tag: re.Match[str], given_text: str) -> re.Match[str] | None:
     for closing in _TAG.finditer(text, tag.end()):
-        if closing["closing"]:
-            after = text[closing.end() :]
-            if (
-                closing.group().lower() not in given_text.lower()
-                or not after.split("\n", 1)[0].strip()
-            ):
-                return closing
+        is_code = closing.group().lower() in given_text.lower()
+        rest_of_line = text[closing.end() :].split("\n", 1)[0]
+        if closing["closing"] and not (is_code and rest_of_line.strip()):
+            return closing
     return None
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from types import SimpleNamespace
+
+import pytest
 
 from accel.verification import choosing, gumbel_sampling
 from lsp_server.engine.task_runner import TaskRunner
@@ -41,6 +44,30 @@ def test_a_sampled_request_calls_what_is_compiled_behind_the_first_answers(servi
     assert forms
     assert service.write(replace(JOB, temperature=0.8, top_p=0.9, seed=1)).tokens
     assert list(gumbel_sampling.draw.signatures) == forms
+
+
+def test_an_answer_is_unsure_by_the_tokens_that_change_the_text(service):
+    sure, unsure = (service.write(replace(JOB, sure=least)) for least in (0.0, 1.0))
+    assert sure.text == unsure.text == service.write(JOB).text
+    assert unsure.is_unsure
+    assert not sure.is_unsure
+
+
+@pytest.mark.parametrize(
+    ("chances", "is_unsure"),
+    [
+        ((0.1, 0.9, 0.9, 0.1), False),
+        ((0.9, 0.6, 0.9, 0.9), True),
+        ((0.9, 0.9, 0.6, 0.9), True),
+        ((0.9, None, None, 0.9), False),
+    ],
+)
+def test_a_changed_token_and_the_next_one_say_how_sure_an_answer_is(chances, is_unsure):
+    spans = [
+        Span(text, "model", None if chance is None else math.log(chance))
+        for text, chance in zip("axcd", chances, strict=True)
+    ]
+    assert editing_task.is_unsure(spans, [*"abcd"], 0.7) is is_unsure
 
 
 def test_a_long_selection_is_edited_piece_by_piece(service, monkeypatch):

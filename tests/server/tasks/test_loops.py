@@ -59,7 +59,7 @@ def test_a_looping_answer_is_stopped_and_refused() -> None:
     assert result.stopped_by == "loop"
     assert result.tokens < 100
     with pytest.raises(EditRefused, match="repeated itself"):
-        checked_text("total = 0\n", result, "python")
+        checked_text("total = 0\n", result)
 
 
 def test_what_a_user_stops_is_no_loop() -> None:

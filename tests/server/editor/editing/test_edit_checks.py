@@ -8,7 +8,13 @@ import pytest
 from seeds import for_each_seed
 from text_cases import data_cases
 
-from lsp_server.editor.editing.checks import checked_text, doubt_about, new_problem
+from lsp_server.editor.editing.checks import (
+    UNSURE,
+    checked_text,
+    doubt_about,
+    new_problem,
+    refuse_unparsed,
+)
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
 from lsp_server.tasks.editing.pieces import split_at_definitions
@@ -44,6 +50,12 @@ def test_first_line_ends(old, new, expected):
     assert with_start_of(old, new) == expected
 
 
+def parsed_text(old, result, language):
+    new = checked_text(old, result)
+    refuse_unparsed(old, new, language)
+    return new
+
+
 @pytest.mark.parametrize(
     ("result", "reason"),
     [
@@ -57,14 +69,14 @@ def test_first_line_ends(old, new, expected):
 )
 def test_what_is_refused(result, reason):
     with pytest.raises(EditRefused, match=reason):
-        checked_text(METHOD, result, "python")
+        parsed_text(METHOD, result, "python")
 
 
 def test_what_did_not_parse_before_need_not_parse():
-    assert checked_text("def f(:\n", answer("def f(::\n"), "python") == "def f(::\n"
-    assert checked_text("else:\n    x = 1\n", answer("else:\n    x = 2\n"), "python")
-    assert checked_text("return x\n", answer("return y\n"), "python") == "return y\n"
-    assert checked_text("{\n", answer("}\n"), "rust") == "}\n"
+    assert parsed_text("def f(:\n", answer("def f(::\n"), "python") == "def f(::\n"
+    assert parsed_text("else:\n    x = 1\n", answer("else:\n    x = 2\n"), "python")
+    assert parsed_text("return x\n", answer("return y\n"), "python") == "return y\n"
+    assert parsed_text("{\n", answer("}\n"), "rust") == "}\n"
 
 
 @data_cases()
@@ -76,9 +88,16 @@ def test_brackets_are_counted_where_there_is_no_parser(old, new, reason, languag
 
 
 def test_json_is_checked():
-    assert checked_text('{"a": 1}', answer('{"a": 2}'), "json") == '{"a": 2}'
+    assert parsed_text('{"a": 1}', answer('{"a": 2}'), "json") == '{"a": 2}'
     with pytest.raises(EditRefused, match="parse"):
-        checked_text('{"a": 1}', answer('{"a": 2'), "json")
+        parsed_text('{"a": 1}', answer('{"a": 2'), "json")
+
+
+def test_what_the_model_is_not_sure_of_is_marked_where_it_changes_something():
+    words = "python", "set a to 2"
+    assert doubt_about("a = 1\n", "a = 2\n", *words, is_unsure=True) == UNSURE
+    assert not doubt_about("a = 1\n", "a = 2\n", *words)
+    assert not doubt_about("a = 1\n", "a = 1\n", *words, is_unsure=True)
 
 
 def lines_fit(count: int):

@@ -11,6 +11,7 @@ from text_cases import data_cases
 from lsp_server.editor.editing.checks import (
     NOT_IN_INSTRUCTION,
     ONLY_WHITE_SPACE,
+    SURE,
     doubt_about,
     noted_hunks,
 )
@@ -204,6 +205,12 @@ def test_much_text_from_nowhere_that_was_not_asked_for_is_doubtful(
     assert "much" not in doubt_about(OLD, few, "python", instruction, OLD), "a few lines"
     edit, _ = edited(OLD, new, instruction)
     assert bool(edit.warning) is is_doubtful
+
+
+@pytest.mark.parametrize(("model", "sure"), [(DEFAULT_FILE, SURE), ("other.gguf", None)])
+def test_the_default_model_alone_is_asked_how_sure_it_is(model: str, sure: float | None) -> None:
+    _, engine = edited(OLD, OLD, "add a docstring", model=f"/models/{model}")
+    assert [job.sure for job in engine.jobs] == [sure]
 
 
 def test_a_rename_below_an_instruction_comment_goes_beyond_the_selection() -> None:

@@ -137,7 +137,7 @@ CUT = {
 async def test_an_answer_that_did_not_end_is_no_edit(stream: str) -> None:
     async with engine_of(Stranger(lambda path, body: stream)) as engine:
         with pytest.raises(RedraftError):
-            checked_text(OLD, await engine.ask(edit_job(), "c", None, EDIT).future, "python")
+            checked_text(OLD, await engine.ask(edit_job(), "c", None, EDIT).future)
 
 
 async def test_a_broken_answer_is_refused_with_the_servers_reason() -> None:
