@@ -10,6 +10,7 @@ from 1, which words become which. ``+++ path`` begins another file of the worksp
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,35 @@ class NextEditCase:
     def path(self) -> str:
         """Of the file that is edited."""
         return next(iter(self.before))
+
+    @property
+    def typed(self) -> dict[str, str]:
+        """Return the files after what is typed, before any Tab."""
+        lines = self.before[self.path].split("\n")
+        for line, old, new in self.edits:
+            lines[line] = lines[line].replace(old, new, 1)
+            lines = "\n".join(lines).split("\n")
+        return {**self.before, self.path: "\n".join(lines)}
+
+    @property
+    def wanted(self) -> dict[str, str]:
+        """Return the files in the end: those that were typed where nothing may follow."""
+        return self.typed if self.after is None else self.after
+
+    def outcome(self, files: dict[str, str]) -> str:
+        """Return how far ``files`` are what is wanted: wrong where a line that came is not wanted,
+        or one that went is."""
+        if files == self.wanted:
+            return "complete"
+        if files == self.typed:
+            return "nothing"
+        for path, text in files.items():
+            lines, before, after = (
+                Counter(each.split("\n")) for each in (text, self.typed[path], self.wanted[path])
+            )
+            if (lines - before) - after or (before - lines) & (after - lines):
+                return "wrong"
+        return "part"
 
     def __str__(self) -> str:
         return f"{self.kind}, {self.language}: {self.name}"

@@ -12,7 +12,6 @@ from lsp_server.editor.next_edits.answers import read_answer
 from lsp_server.editor.next_edits.windows import Window
 from lsp_server.tasks.next_edits.formats import FORMATS
 from tests.benchmarks.next_edits.commits import steps_of
-from tests.benchmarks.next_edits.typed import outcome_of
 from tests.benchmarks.next_edits.windows import reference_answer, wanted_window, window_of
 from tests.benchmarks.peers.ngram_simple import ngram_simple_drafter
 from tests.next_edit_cases import NextEditCase
@@ -79,10 +78,10 @@ def test_a_change_is_wrong_where_a_line_came_that_is_not_wanted_or_went_that_is(
 ) -> None:
     before, after = {"a.py": "width\nf(width)\nwidth\n"}, {"a.py": "size\nf(size)\nwidth\n"}
     case = NextEditCase("fresh", "python", "", before, ((0, "width", "size"),), after)
-    assert outcome_of(case, {"a.py": text}) == outcome
+    assert case.outcome({"a.py": text}) == outcome
 
 
 def test_of_two_further_changes_one_is_a_part() -> None:
     before, after = {"a.py": "a\nb\nc\n"}, {"a.py": "x\ny\nz\n"}
     case = NextEditCase("fresh", "python", "", before, ((0, "a", "x"),), after)
-    assert outcome_of(case, {"a.py": "x\ny\nc\n"}) == "part"
+    assert case.outcome({"a.py": "x\ny\nc\n"}) == "part"
