@@ -212,7 +212,8 @@ def test_a_fresh_change_breaks_nothing_in_vscode(
         column = lines[line].index(old) + head
         window.go_to_line(line + 1)
         window.keys(*["ArrowRight"] * column)
-        window.keys(*["Shift+ArrowRight"] * (len(old) - head - tail))
+        replaced = len(old) - head - tail
+        window.keys(*["Shift+ArrowRight"] * replaced, *["Delete"][: 1 if replaced else 0])
         for number, piece in enumerate(new[head : len(new) - tail].split("\n")):
             # Without the indent that the editor adds.
             window.keys(*["Enter", "Shift+Home"][: 2 if number else 0])
