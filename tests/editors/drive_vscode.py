@@ -120,16 +120,19 @@ class Window:
             self.command("Refresh Explorer")
         self._open_tab(name, self.row(name).dblclick)
 
-    def go_to_file(self, path: str) -> None:
-        """Open a file by its path, which the explorer need not show."""
+    def open_path(self, path: str) -> None:
+        """Open a file by its path, which the explorer need not show, nor a search find yet."""
         name = Path(path).name
 
-        def go_to_file() -> None:
-            self.keys("Control+p")
-            self.page.locator(QUICK_INPUT).fill(path)
-            self._choose(name)
+        def open_file() -> None:
+            self.keys("Escape", "Control+o")
+            self.page.locator(QUICK_INPUT).fill(str(self.folder / path))
+            with contextlib.suppress(AssertionError):
+                self.wait(self.page.locator(LIST_ROW, has_text=name).count, "file in the list", 5)
+            self.page.wait_for_timeout(400)
+            self.keys("Enter")
 
-        self._open_tab(name, go_to_file)
+        self._open_tab(name, open_file)
 
     def _open_tab(self, name: str, act: Callable[[], None]) -> None:
         self._until(self.page.locator(f'.tab.active[data-resource-name="{name}"]'), act)

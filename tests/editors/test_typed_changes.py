@@ -202,7 +202,7 @@ def test_a_fresh_change_breaks_nothing_in_vscode(
     for path, text in case.before.items():
         (window.folder / path).parent.mkdir(parents=True, exist_ok=True)
         (window.folder / path).write_text(text, encoding="utf-8")
-    window.go_to_file(case.path)
+    window.open_path(case.path)
     window.focus()
     window.wait(lambda: any(window.lines()), "text of the file")
     lines = case.before[case.path].split("\n")
