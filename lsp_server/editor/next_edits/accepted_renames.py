@@ -71,14 +71,12 @@ class TakenPlaces:
         self._places = [each for each in self._places if each.document.uri != uri]
 
     def typed(self, edit: RecordedEdit) -> RecordedEdit | None:
-        """Return an edit as the user typed it, without what was taken in its lines; None where
-        nothing was taken of what follows from it."""
+        """Return an edit as the user typed it; None where nothing was taken of what follows."""
         taken_places = [held for held in self._places if held.source is edit]
         return _without(edit, taken_places) if taken_places else None
 
     def of(self, edit: RecordedEdit, name: str) -> Iterator[tuple[TakenPlace, str, str]]:
-        """Return the places that an edit to another name has left behind, what becomes of each, and
-        why."""
+        """Yield the places that an edit to another name left, what becomes of each, and why."""
         for held in self._places:
             if held.source is edit and (text := held.renamed(name)) is not None:
                 yield held, text, f"rename {held.name} to {name}"

@@ -79,8 +79,7 @@ Substitution = dict[int, tuple[str, int, int]]
 
 
 def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
-    """Return a node as a term. Blocks, comments and literals that nothing runs in are leaves, as
-    are words with a node around them."""
+    """Return a node as a term. Blocks, comments and literals that nothing runs in are leaves."""
     start, end = tree.start(node), tree.end(node)
     terms: tuple[Term, ...] = ()
     is_leaf = node.child_count == 1 and not node.named_child_count
@@ -147,8 +146,7 @@ class Generalisation:
 
 
 def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
-    """Return whether a term is an instance of a pattern; ``substitution`` gets what is in its
-    holes."""
+    """Return whether a term is an instance of a pattern, with what is in the pattern's holes."""
     if isinstance(pattern, Hole):
         if pattern.kinds and term.kind not in pattern.kinds:
             return False
@@ -221,8 +219,7 @@ def _shape(term: Term) -> str:
 
 
 def _common_shape(item: Term, other: Term) -> str:
-    """Return how both are written, with the word that both begin with: what is called
-    ``test_…``."""
+    """Return how both are written, with the word that both begin with: ``test_…``."""
     if _shape(item) != _shape(other) or not _shape(item):
         return ""
     words = [_FIRST.match(term.text) for term in (item, other)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
@@ -30,6 +30,7 @@ from lsp_server.editor.next_edits.rewrites import (
 )
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.nodes import child_of, enclosing, may_await
 from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.roles import PROSE
 from lsp_server.text.syntax.scopes import Scope
@@ -49,6 +50,10 @@ MOST_NAMES = 8
 _TEXTS = PROSE | {"latex", "typst"}
 """Grammars of texts, in which equal words need not mean the same."""
 _NAME = re.compile(r"[^\W\d]\w*")
+_NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
+"""Arguments that are given by their names, some of which a mapping may have."""
+_BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
+"""How a file is opened that has no encoding."""
 _OPERATION = re.compile(
     r"binary|boolean_op|comparison|unary|not_op|await|ternary|conditional|as_exp"
 )
@@ -60,9 +65,8 @@ _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|
 def same_change(
     edits: Iterable[RecordedEdit], names: tuple[ResolvedNames, ResolvedNames]
 ) -> list[TextEdit[int]]:
-    """Return what follows from the last edit and an earlier one by example, in the document as it
-    is now. ``names``: of the document without the last edit and with it. Raises
-    WorkTakesTooLong."""
+    """Return what follows from the last edit and an earlier one by example. ``names``: of the
+    document without the last edit and with it. Raises WorkTakesTooLong."""
     before, now = (each.tree for each in names)
     if before.grammar in _TEXTS:
         return []
@@ -95,8 +99,7 @@ def same_change(
 def _ahead(
     edits: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
 ) -> list[TextEdit[int]]:
-    """Return the edits; none where a place between the examples was passed over, for then it is
-    meant to stay."""
+    """Return the edits; none where one between the examples was passed over: it has to stay."""
     examples = [edit for edit in (last, other) if edit.document is last.document]
     spans = sorted((edit.line, edit.end) for edit in examples)
     lines = [now.text.count("\n", 0, edit.start) for edit in edits]
@@ -161,35 +164,39 @@ def _made(edit: RecordedEdit) -> list[Rewrite]:
 def _edits(
     rule: Rule, names: tuple[ResolvedNames, ResolvedNames], start: int, by: int
 ) -> list[TextEdit[int]]:
-    """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``
-    characters."""
+    """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``."""
     now = names[1].tree
     edits: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
     for node in _candidates(rule, now, start, by):
-        if node.has_error or len(edits) > 1_000:
-            continue
-        substitution = _match(rule, now, node)
+        is_read = not node.has_error and len(edits) <= 1_000
+        substitution = _match(rule, now, node) if is_read else None
         if substitution is not None:
             term = term_of(now, node)
             edits[term.start, term.end] = term, substitution, node
-    old = rule.example.old
-    leaves = {rewrite.text for rewrite in rule.pattern.leaves() if rewrite.is_named}
-    for name in sorted(leaves)[:MOST_NAMES] if rule.siblings is None and edits else ():
-        if _NAME.fullmatch(name):
-            scopes = _Meanings(names[0], name).between(old.start, old.end)
-            # The examples may mean different variables.
-            is_one = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
-            moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
-            meanings, kinds = _Meanings(names[1], name), {scope and scope.kind for scope in scopes}
-            for span in list(edits):
-                held = meanings.between(*span)
-                starts = {scope and scope.start for scope in held}
-                if starts != moved if is_one else {scope and scope.kind for scope in held} != kinds:
-                    del edits[span]
-    came = {term.text for term in rule.template.leaves() if term.is_named} - leaves
+    old, new = rule.example.old, rule.example.new
+    leaves = {leaf.text for leaf in rule.pattern.leaves() if leaf.is_named}
+    names_of_pattern = filter(_NAME.fullmatch, sorted(leaves)[:MOST_NAMES])
+    for name in names_of_pattern if rule.siblings is None and edits else ():
+        if name == "self":
+            classes = {_kin(names[0].tree, offset) for offset in (old.start, rule.other)}
+            same = {span for span in edits if len(classes) > 1 or _kin(now, span[0]) in classes}
+            edits = {span: edits[span] for span in edits if span in same}
+            continue
+        scopes = _meanings(names[0], name)(old.start, old.end)
+        # The examples may mean different variables.
+        is_same = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
+        moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
+        meanings, kinds = _meanings(names[1], name), {scope and scope.kind for scope in scopes}
+        for span in list(edits):
+            held = meanings(*span)
+            starts = {scope and scope.start for scope in held}
+            if starts != moved if is_same else {scope and scope.kind for scope in held} != kinds:
+                del edits[span]
+    came = {leaf.text for leaf in rule.template.leaves() if leaf.is_named} - leaves
     for name in filter(_NAME.fullmatch, came):
-        uses = [use for use, _ in names[1].declared(name) if use.use is NameUse.VARIABLE]
-        visible_in = [use.scope for use in uses if use.scope is not None]
+        uses = [use for use in names[1].uses(name) if use.use is NameUse.VARIABLE]
+        is_variable = any(new.start <= use.start < new.end for use in uses)
+        visible_in = [use.scope for use in uses if is_variable and use.declares and use.scope]
         for span in list(edits) if visible_in else ():
             # A variable of the example's function is nothing in another one.
             if not any(scope.start <= span[0] < scope.end for scope in visible_in):
@@ -197,17 +204,20 @@ def _edits(
     return _checked(rule, now, _outermost(rule, now, edits))
 
 
-class _Meanings:
-    """The meanings of a name in the stretches of a text: the scopes that give it."""
+def _kin(tree: SyntaxTree, offset: int) -> str:
+    """Return the bases of the class around a character, or its name where it has none."""
+    node = enclosing(tree.node(offset, offset), "^class_definition$")
+    return tree.text_of(child_of(node, "superclasses", "name"))
 
-    def __init__(self, names: ResolvedNames, name: str) -> None:
-        uses = [use for use in names.uses(name) if use.use is not NameUse.KEY]
-        self._starts = [rewrite.start for rewrite in uses]
-        self._scopes = [rewrite.scope for rewrite in uses]
 
-    def between(self, start: int, end: int) -> set[Scope | None]:
-        """Return the scopes; None where a name has none."""
-        return set(self._scopes[bisect_left(self._starts, start) : bisect_left(self._starts, end)])
+def _meanings(names: ResolvedNames, name: str) -> Callable[[int, int], set[Scope | None]]:
+    """Return what gives the scopes of a name between two characters; None where it has none."""
+    uses = [use for use in names.uses(name)
+            if use.use is not NameUse.KEY and use.receiver != "self"]  # fmt: skip
+    starts = [use.start for use in uses]
+    return lambda start, end: {
+        use.scope for use in uses[bisect_left(starts, start) : bisect_left(starts, end)]
+    }
 
 
 def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
@@ -231,8 +241,7 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
 
 
 def _siblings(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
-    """Return the nodes after the examples in the same list or class, unless one was left out
-    before."""
+    """Return the nodes after the examples in one list or class, unless one was left out."""
     assert rule.siblings is not None
     kind, offset = rule.siblings
     # The change may be the beginning of the list.
@@ -260,7 +269,16 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if is_target(node) != rule.example.is_target:
         return None
-    if "%w" in rule.template.text and not _ERROR.search(now.text_of(node)):
+    text = now.text_of(node)
+    if "%w" in rule.template.text and not _ERROR.search(text):
+        return None
+    words = [{leaf.text for leaf in term.leaves()} for term in (rule.pattern, rule.template)]
+    if "await" in words[1] - words[0] and not may_await(node):
+        return None
+    named, arguments = (set(_NAMED.findall(each)) for each in (rule.template.text, text))
+    named -= set(_NAMED.findall(rule.pattern.text))
+    is_binary = "encoding" in named and _BINARY.search(text) is not None
+    if named and (is_binary or "" in arguments or named & arguments):
         return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
@@ -365,8 +383,7 @@ def _is_operation(text: str, grammar: str, same: set[str]) -> bool:
 
 
 def _checked(rule: Rule, now: SyntaxTree, edits: list[TextEdit[int]]) -> list[TextEdit[int]]:
-    """Return the replacements that give what the template is, cut to what changes; none where the
-    text does not parse with them and did."""
+    """Return the replacements that give the template, cut; none where the text breaks by them."""
     if not edits:
         return []
     after = SyntaxTree.parsed(apply_hunks(now.text, edits), now.grammar)

@@ -67,27 +67,23 @@ class Elsewhere:
     def edits(
         self, folder: Path, module: str, opened: Mapping[str, str]
     ) -> list[tuple[str, str, TextEdit[int]]]:
-        """Return the edits of other files, each with the path and the text of its file. Reads the
-        disk: not for the event loop."""
+        """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
         proposed = []
         is_argument = self.rename is not None and self.rename.is_argument
         for file in importing_files(
             folder, module, self.name, opened, self.owner, is_argument=is_argument
         ):
             names, edits = file.names, list[TextEdit[int]]()
-            if self.rename is not None:
-                edits += (
-                    renamed_arguments(file, self.rename, self.name)
-                    if self.is_parameter
-                    else renamed_in(file, self.rename)
-                )
+            if self.rename is not None and self.is_parameter:
+                edits += renamed_arguments(file, self.rename, self.name)
+            elif self.rename is not None:
+                edits += renamed_in(file, self.rename)
             if self.signature is not None and self.owner:
                 edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
                 called = calls_at(names.tree, file.with_aliases())
                 called += calls_of_derived(names, self.signature.function)
-                calls = [(call, 0) for call in called]
-                edits += calls_to_change(self.signature, names, calls)
+                edits += calls_to_change(self.signature, names, ((call, 0) for call in called))
             edits += self.member.entries(names.tree) if self.member is not None else ()
             proposed += [(file.path, file.text, edit) for edit in edits]
         return proposed
@@ -114,8 +110,7 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         return Found(())
     rename = rename_in(last, before)
     if rename is not None:
-        title = f"rename {rename.old} to {rename.new}"
-        proposed = tuple(replace(edit, note=title) for edit in rename.edits())
+        proposed = tuple(replace(edit, note=rename.title) for edit in rename.edits())
         return Found(proposed, _elsewhere_of(rename, before.tree))
     now = last.names_now()
     assert now is not None
@@ -130,14 +125,12 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     member = added_member(last, before.tree, now.tree)
     entries = tuple(member.entries(now.tree)) if member is not None else ()
     follow = entries or tuple(same_change(edits, (before, now)))
-    if member is None or not member.exported:
-        return Found(follow)
-    return Found(follow, Elsewhere(member.exported, member=member))
+    exported = member.exported if member is not None else ""
+    return Found(follow, Elsewhere(exported, member=member) if exported else None)
 
 
 def renamed_elsewhere(request: AskedRename, where: EditedPart, folder: str) -> str:
-    """Return a sentence that names the first use in another file of what is renamed by instruction,
-    which keeps its name; empty without any. Reads the disk."""
+    """Return a warning of the first use elsewhere of what is renamed here; empty without any."""
     names = ResolvedNames.of(where.text, where.language, where.path)
     if names is None or not request.declared or not folder:
         return ""
@@ -174,8 +167,7 @@ def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
 def renamed_arguments(
     file: ImportingFile, rename: Rename, function: str
 ) -> Iterator[TextEdit[int]]:
-    """Yield the arguments of calls of a function or class in a file that are given by the name of a
-    renamed parameter."""
+    """Yield the arguments of a function's calls that have the name of a renamed parameter."""
     tree = file.names.tree
     uses = [*file.with_aliases()]
     calls = calls_at(tree, uses)
@@ -187,13 +179,11 @@ def renamed_arguments(
         for argument in inner(child_of(call, "arguments")):
             name = child_of(argument, "name")
             if name is not None and tree.text_of(name) == rename.old:
-                title = f"rename {rename.old} to {rename.new}"
-                yield TextEdit(tree.start(name), tree.end(name), rename.new, title)
+                yield TextEdit(tree.start(name), tree.end(name), rename.new, rename.title)
 
 
 def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
-    """Return the edits that :func:`next_edits` needs, the latest first: those in its document, and
-    others as far as they are together no larger than what is looked at."""
+    """Return the edits that :func:`next_edits` needs, the latest first, while they are small."""
     edits: list[RecordedEdit] = []
     for edit in history:
         if edits and size_of([*edits, edit]) > LARGEST_TEXT:
@@ -204,9 +194,8 @@ def edits_to_look_at(history: Iterable[RecordedEdit]) -> list[RecordedEdit]:
 
 def size_of(edits: list[RecordedEdit]) -> int:
     """Return characters of the documents of edits."""
-    return sum(
-        len(text) for text in {edit.document.uri: edit.document.text for edit in edits}.values()
-    )
+    documents = {edit.document.uri: edit.document for edit in edits}
+    return sum(len(document.text) for document in documents.values())
 
 
 def refuse_large(document: Document) -> None:
@@ -220,14 +209,12 @@ def refuse_large(document: Document) -> None:
 def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Return the places of a file that uses a renamed name; none where the new name is in use."""
     scopes = {edit.scope for edit in file.places if edit.scope is not None}
-    collisions = file.names.uses(rename.new)
     if any(
         edit.use is NameUse.VARIABLE and edit.scope is not None
         and any(scope.start <= edit.scope.start and edit.scope.end <= scope.end for scope in scopes)
         and not rename.owner
-        for edit in collisions
+        for edit in file.names.uses(rename.new)
     ):  # fmt: skip
         return
     for edit in file.places:
-        title = f"rename {rename.old} to {rename.new}"
-        yield TextEdit(*edit.span, edit.written(rename.new), title)
+        yield TextEdit(*edit.span, edit.written(rename.new), rename.title)

@@ -23,6 +23,7 @@ _IMPORT = re.compile(
     r"(?:import\b|from\s+\S+\s+import\b|#\s*include\b|use\s+[\w:]+|using\s+[\w.]+\s*;|require\b)"
     r"|.*=\s*require\s*\("
 )
+_WORD = re.compile(r"\w+")
 _BLOCK = re.compile(
     r"(?!(?:if|for|while|switch|else|try|catch|do|return|with|using|lock|match|unless|until)\b)"
     r"(?:[^=;(]*\w\s*\(.*\)[^;=()]*\{|(?:export\s+)?(?:const|let|var)\s+\w+\s*=.*=>.*)$"
@@ -32,8 +33,7 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """The lines that a change of a window takes away of those that the user did not touch, and the
-    lines that it adds, without the blanks around them."""
+    """The untouched lines that a change of a window takes away, and what it adds, stripped."""
 
     hunk: TextEdit[int]
     gone: Counter[str]
@@ -73,10 +73,10 @@ def refused_removals(
     no edit names. recent: the edits of all documents, the latest first."""
     remaining = [Removal.of(window, hunk, recent, document) for hunk in hunks]
     refused: list[tuple[TextEdit[int], str]] = []
-    while refused_one := _first_refused(remaining, recent):
+    while first := _first_refused(remaining, recent):
         # What it would have added does not come, either.
-        remaining.remove(refused_one[0])
-        refused.append((refused_one[0].hunk, refused_one[1]))
+        remaining.remove(first[0])
+        refused.append((first[0].hunk, first[1]))
     return refused
 
 
@@ -98,7 +98,7 @@ def _first_refused(
             reason = "it deletes lines after an edit that was not typed"
         elif _count(gone, _is_definition) > _count(removal.came, _is_definition):
             reason = "it deletes a definition"
-        elif _count(gone, _is_import) > _count(removal.came, _is_import):
+        elif _count(gone, _IMPORT.match) > _count(removal.came, _IMPORT.match):
             reason = "it deletes an import"
         elif total > MOST_REMOVED:
             reason = f"it deletes more than {MOST_REMOVED} lines"
@@ -110,11 +110,10 @@ def _first_refused(
 
 
 def _is_named(removal: Removal, gone: Counter[str], names: set[str]) -> bool:
-    """Return whether each line that goes, or the part of a line, holds a word that an edit took
-    away."""
+    """Return whether each line that goes, or its text, has a word that an edit took away."""
     lines = list(gone) if "\n" in removal.text else [removal.text]
     # A brace, a comma or the underscore of a name has none.
-    return all(not (words := set(_words(line)) - {"_"}) or names & words for line in lines)
+    return all(not (words := {*_WORD.findall(line)} - {"_"}) or names & words for line in lines)
 
 
 def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:
@@ -122,7 +121,7 @@ def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:
     return {
         word
         for edit in edits
-        for word in Counter(_words(edit.old_text)) - Counter(_words(edit.new_text))
+        for word in Counter(_WORD.findall(edit.old_text)) - Counter(_WORD.findall(edit.new_text))
         if len(word) > 1 and not keyword.iskeyword(word)
     }
 
@@ -131,17 +130,9 @@ def _is_definition(line: str) -> bool:
     return is_heading(line) or _BLOCK.match(line) is not None
 
 
-def _is_import(line: str) -> bool:
-    return _IMPORT.match(line) is not None
-
-
-def _count(lines: Counter[str], is_so: Callable[[str], bool]) -> int:
+def _count(lines: Counter[str], is_so: Callable[[str], object]) -> int:
     return sum(number for line, number in lines.items() if is_so(line))
 
 
 def _counted(lines: Iterable[str]) -> Counter[str]:
     return Counter(stripped for line in lines if (stripped := line.strip()))
-
-
-def _words(text: str) -> list[str]:
-    return re.findall(r"\w+", text)

@@ -12,7 +12,7 @@ from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.nodes import around, kind_of
+from lsp_server.text.syntax.nodes import around, kind_of, outside
 from lsp_server.text.syntax.references import is_selected, not_renamed, same_meaning
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around, receiver_of
 from lsp_server.text.syntax.roles import MARKUP, PROSE
@@ -44,6 +44,11 @@ class Rename:
     """The class whose member it is."""
     is_argument: bool = False
     """Whether calls of that class give it by its name."""
+
+    @property
+    def title(self) -> str:
+        """The text that the user is told."""
+        return f"rename {self.old} to {self.new}"
 
     def edits(self) -> tuple[TextEdit[int], ...]:
         """Return the replacements in the text as it is."""
@@ -90,15 +95,13 @@ def _changed_name(edit: RecordedEdit) -> WordChange | None:
 
 
 def rename_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
-    """Return the rename that an edit began; None where it is none, or where the new name would
-    collide. ``before``: the names of the document without the edit."""
+    """Return the rename that an edit began; None for none. ``before``: the names without it."""
     change, grammar = _changed_name(edit), before.tree.grammar
     if change is None and grammar not in PROSE | MARKUP:
         return _alias_in(edit, before)
     if change is None or grammar in PROSE or is_keyword(change.new, grammar):
         return None
-    start = edit.start_offset()
-    changed = tuple(start + offset for offset, _ in change.places)
+    changed = tuple(edit.start_offset() + offset for offset, _ in change.places)
     rename = rename_of(before, change.old, change.new, changed)
     if rename is None:
         return None
@@ -132,8 +135,7 @@ def _alias_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
 def _package_alias(
     edit: RecordedEdit, before: ResolvedNames, alias: str, after: str
 ) -> Rename | None:
-    """Return the rename of the uses of a package of Go whose import got an alias before the path
-    with which ``after`` begins."""
+    """Return the rename of a package of Go that got an alias before the path in ``after``."""
     path = re.match(r'\s*"(?:[\w.-]+/)*([^\W\d]\w*)(?:/v\d+)?"', after)
     if path is None or not _NAME.fullmatch(alias) or before.uses(alias):
         return None
@@ -166,8 +168,7 @@ def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) ->
 
 
 def rename_of(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
-    """Return the rename of what is declared at some places, of which all are told; None where it is
-    not clear what else is meant, or where the new name would collide."""
+    """Return the rename of what is declared at some places; None if it is unclear or collides."""
     tree, names = before.tree, before.uses(old)
     if tree.grammar in MARKUP:
         # How a script and its template share a name is not read.
@@ -195,8 +196,7 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...
 
 
 def is_given(tree: SyntaxTree, name: Node) -> bool:
-    """Return whether other files may use what a name declares: it is no variable of a function, and
-    is exported where a language wants that."""
+    """Return whether other files may use what a name declares: no variable of a function."""
     outer = list(around(name))
     inside = any(_FUNCTION.search(node.type) for node in outer[1:]) and receiver_of(name) is None
     is_exported = tree.grammar not in ("javascript", "typescript", "tsx") or any(
@@ -213,8 +213,7 @@ def _members_meant(
     changed: tuple[int, ...],
     given: Reference,
 ) -> list[Reference]:
-    """Return all places of a member of a class; none where one of them may be another class's, or
-    the class has a member of the new name."""
+    """Return all places of a class's member; none where one is unclear, or ``new`` is in use."""
     tree, node = before.tree, given.node
     owner = class_around(tree, node) if node is not None else ""
     if not owner:
@@ -235,13 +234,9 @@ def _members_meant(
               for use in members.places(new, each).meant if use.declares]  # fmt: skip
     if tree.grammar == "java":
         # A field and a method may have one name.
-        is_method = _is_method(given)
-        others = [use for use in others if is_method == _is_method(use)]
+        is_method, *same = ("method" in kind_of(outside(use.node)) for use in (given, *others))
+        others = [use for use, is_like in zip(others, same, strict=True) if is_like == is_method]
     return [] if others else [*member_places.meant]
-
-
-def _is_method(use: Reference) -> bool:
-    return use.node is not None and "method" in kind_of(use.node.parent)
 
 
 def _collides(use: Reference, renamed: Reference) -> bool:

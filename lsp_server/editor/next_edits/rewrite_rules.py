@@ -21,7 +21,7 @@ _PLAIN_VALUE = re.compile(r"[Tt]rue|[Ff]alse|\d[\w.]*")
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
 _SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
                    ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
-                   ("interface{}", "any")}  # fmt: skip
+                   ("interface{}", "any"), (".", "?.")}  # fmt: skip
 """Operators and types that are written for one another; any other change of an operator is a change
 of sense."""
 _COMMON = {
@@ -33,7 +33,9 @@ _LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_value|initial
 _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
-                      r"|^arguments$|argument_list|^type_(?:parameter|arguments)$")  # fmt: skip
+                      r"|^arguments$|argument_list|^type_(?:parameter|arguments)$|tuple|binary"
+                      r"|^(?:list|set|dictionary|array|object)$|comparison")  # fmt: skip
+_CALL = re.compile(r"^call$|call_exp|invocation")
 _SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
 _TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
 _MODIFIERS = re.compile(
@@ -65,8 +67,7 @@ class Rule:
 
 
 def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | None:
-    """Return the rule of two rewrites: the smallest nodes around both changes whose pattern says
-    what changes; at last nodes side by side in one list or class."""
+    """Return the rule of two rewrites: the smallest nodes whose pattern says what changes."""
     roles = [rewrite[0].role for rewrite in (mine, other)]
     first = mine[0]
     if roles[0][:1] == ("literal",) and not first.new.parts and roles[0] != roles[1]:
@@ -94,7 +95,9 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             template = Term("", level.new.text, level.new.start, (template,))
         pattern, template = _loosened(pattern, template)
         rule = Rule(pattern, template, level, indent_at(before.text, level.old.start))
-        rule = replace(rule, other=same.old.start, by_role=level.role == same.role != ())
+        is_alias = not template.parts and next(pattern.holes(), None) is None
+        by_role = level.role == same.role != () and (is_alias or level.role[0] != "type")
+        rule = replace(rule, other=same.old.start, by_role=by_role)
         if _is_sense_changed(rule):
             continue
         if _says_enough(rule):
@@ -107,9 +110,8 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Return both with a hole instead of each operand with holes, of arguments, and of what comes
-    twice, that the change leaves alone."""
-    constant = _kept(pattern) & {term.text for term in _parts(template)}
+    """Return both with holes for operands, arguments and what comes twice that stay as they are."""
+    constant = _constant(pattern) & {term.text for term in _parts(template)}
     common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
     numbers: dict[tuple[object, ...], int] = {}
 
@@ -132,7 +134,7 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     return loose(pattern), loose(template)
 
 
-def _kept(pattern: Term) -> set[str]:
+def _constant(pattern: Term) -> set[str]:
     """Return the texts without holes that a pattern has twice, and those of arguments."""
     terms = [term for term in _parts(pattern) if term.is_named and next(term.holes(), None) is None]
     texts = [term.text for term in terms if re.search("identifier|member|attribute", term.kind)]
@@ -169,16 +171,17 @@ def _says_enough(rule: Rule) -> bool:
         return True
     if not pattern.parts:
         return rule.by_role and is_literal_kind(pattern.kind) == is_literal_kind(rule.template.kind)
-    is_name = not rule.template.parts and not _CONSTANT.fullmatch(pattern.text)
-    if _has_open_call(pattern) or (is_name and next(pattern.holes(), None) is None):
+    is_closed = next(pattern.holes(), None) is None
+    is_type = _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") is not None
+    is_name = not rule.template.parts and not _CONSTANT.fullmatch(pattern.text) and not is_type
+    if _has_open_call(pattern) or (is_name and is_closed):
         # What was taken into a variable is a name there alone.
         return False
     if _SIGNATURE.search(pattern.kind) or rule.example.parent[0] in _TYPED:
         return False
-    is_type = _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") is not None
-    if is_type and next(pattern.holes(), None) is None and not re.search(r"[\[<]", pattern.text):
+    if is_type and is_closed:
         # Another type in one place says nothing of others.
-        return False
+        return re.search(r"[\[<]", pattern.text) is not None
     return any(
         (rewrite.is_named or rewrite.text == "await")
         and rewrite.text not in _COMMON
@@ -200,7 +203,7 @@ def _has_twice(rule: Rule) -> bool:
 
 def _has_open_call(term: Term) -> bool:
     """Return whether a call of a pattern does not say what is called."""
-    is_call = re.search(r"^call$|call_exp|invocation", term.kind) is not None
+    is_call = _CALL.search(term.kind) is not None
     called: Term | Hole | None = term.parts[0] if is_call and term.parts else None
     while isinstance(called, Term):
         called = called.parts[-1] if called.parts else None
@@ -210,8 +213,7 @@ def _has_open_call(term: Term) -> bool:
 
 
 def _is_of_siblings(rule: Rule) -> bool:
-    """Return whether a pattern that says little holds for nodes side by side: the elements of a
-    list that get another part, the members of a class that get a decorator."""
+    """Return whether a pattern that says little holds for nodes side by side."""
     if _LITERAL_LIST.search(rule.pattern.kind) and not _gone(rule):
         return True
     template = rule.template
@@ -234,8 +236,7 @@ def _gone(rule: Rule) -> list[str]:
 
 
 def _is_sense_changed(rule: Rule) -> bool:
-    """Return whether an operator or keyword alone became another one: where that is no other way to
-    write the same, it is a decision for one place."""
+    """Return whether an operator or keyword alone became another one, of another sense."""
     pattern, template = rule.pattern, rule.template
     if (pattern.text, template.text) in _SAME_OPERATORS or _has_twice(rule):
         return False

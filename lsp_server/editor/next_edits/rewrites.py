@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
 from lsp_server.text.line_diff import opcodes
-from lsp_server.text.syntax.nodes import child_of, kind_of
+from lsp_server.text.syntax.nodes import child_of, inner, kind_of, outside
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,6 +31,7 @@ _CALL = re.compile(r"^call$|call_expression|invocation")
 _STATEMENT = re.compile(r"(?:statement|declaration|definition|_item|directive|assignment)$")
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
 _LISTS = {"list", "tuple", "array"}
+_TARGETS = {"delete_statement", "update_expression", "inc_statement", "dec_statement"}
 _NAMING = ("name", "key", "left", "function", "property", "field")
 
 
@@ -67,8 +68,7 @@ class _Hunk:
 
 
 def rewrites(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[Rewrite]:
-    """Return what an edit rewrote: first all changes of a statement together, then parts of them,
-    side by side, at last each alone."""
+    """Return what an edit rewrote: all changes of a statement together, then fewer, then each."""
     hunks = _hunks(edit, before, now)
     groups: dict[tuple[int, int], list[_Hunk]] = {}
     for hunk in hunks:
@@ -97,25 +97,29 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
     starts, ends = (
         list(accumulate(map(len, tokens), initial=edit.start_offset())) for tokens in (old, new)
     )
-    hunks = []
+    hunks, was, new_text = [], before.text, now.text
     for kind, i, j, k, m in opcodes(old, new):
         if kind == "equal":
             continue
         a, b, c, d = starts[i], starts[j], ends[k], ends[m]
-        while a < b and c < d and before.text[a].isspace() and before.text[a] == now.text[c]:
+        while a < b and c < d and was[a].isspace() and was[a] == new_text[c]:
             a, c = a + 1, c + 1
-        while a == b and now.text[c : c + 1].isspace() and before.text[a : a + 1] == now.text[c]:
+        while a < b and c < d and was[b - 1].isspace() and was[b - 1] == new_text[d - 1]:
+            b, d = b - 1, d - 1
+        while a == b and new_text[c : c + 1].isspace() and was[a : a + 1] == new_text[c]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
-        while c == d and before.text[a : a + 1].isspace() and now.text[c : c + 1] == before.text[a]:
+        while c == d and was[a : a + 1].isspace() and new_text[c : c + 1] == was[a]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
+        while a == b and was[a : a + 1] in "\r\n" and was[a - 1 : a] in (" ", "\t"):
+            # A blank that was typed before anything else.
+            a, b, c = a - 1, b - 1, c - 1
         back = _blanks_to_node(before, a, b) if c == d else 0
         hunks.append(_Hunk(a - back, b - back, c - back, d - back))
     return hunks
 
 
 def _blanks_to_node(tree: SyntaxTree, start: int, end: int) -> int:
-    """Return by how many blanks a stretch that goes has to begin earlier to lie in the smallest
-    node: either the blank before it goes or the one at its end."""
+    """Return by how many blanks what goes has to begin earlier to lie in the smallest node."""
     text, sizes = tree.text, list[int]()
     while True:
         node = tree.node(start, end)
@@ -139,12 +143,7 @@ def _is_statement(node: Node) -> bool:
 
 
 def _levels(
-    before: SyntaxTree,
-    now: SyntaxTree,
-    hunks: list[_Hunk],
-    group: list[_Hunk],
-    *,
-    is_whole: bool,
+    before: SyntaxTree, now: SyntaxTree, hunks: list[_Hunk], group: list[_Hunk], *, is_whole: bool
 ) -> Iterator[RewrittenNode]:
     node = before.node(group[0].start, group[-1].end)
     if (
@@ -198,30 +197,35 @@ def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
 
 
 def is_target(node: Node) -> bool:
-    """Return whether something is assigned to a node."""
+    """Return whether something is assigned to a node, or it is deleted."""
     outer = kind_of(node.parent)
     is_left = child_of(node.parent, "left") == node
-    return is_left and ("assign" in outer or "for" in outer)
+    return (is_left and ("assign" in outer or "for" in outer)) or outer in _TARGETS
 
 
 # What a literal or a called function is for
 
 
 def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
-    """Return what a literal or a called function is for; empty for anything else. Equal literals in
-    other roles are other things."""
+    """Return what a literal, type or called function is for; empty for anything else."""
     parent = node.parent
     if _CALL.search(kind_of(parent)) and child_of(parent, "function", "name") == node:
-        arguments = child_of(parent, "arguments")
-        has_arguments = arguments is not None and arguments.named_child_count > 0
-        return ("call", str(has_arguments), str(child_of(parent, "object") is None))
+        arguments, is_print = inner(child_of(parent, "arguments")), tree.text_of(node) == "print"
+        # What is printed elsewhere, by the argument's name, nothing else is told so.
+        is_by_name = is_print and any(each.type == "keyword_argument" for each in arguments)
+        number = -1 if is_by_name else min(len(arguments), 1 + is_print)
+        return ("call", str(number), str(child_of(parent, "object") is None))
+    if "type" in node.type + kind_of(parent) and inner(node) and not is_literal(node):
+        of_type = parent if kind_of(parent) in ("type", "type_annotation") else node
+        outer = outside(of_type)
+        returned = child_of(outer, "return_type", "result") == of_type
+        return ("type", "" if returned else re.sub("^[a-z]+_(?=.*parameter)", "", kind_of(outer)))
     names = _names_around(tree, node) if is_literal(node) else ()
     return ("literal", *names) if names else ()
 
 
 def _names_around(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
-    """Return the names that tell what a literal is: of the argument and the function that is
-    called, of the key, of the variable."""
+    """Return the names that tell what a literal is: of argument, function, key and variable."""
     names: list[str] = []
     inner, outer = node, node.parent
     while outer is not None and not _ENDS.search(outer.type):

@@ -25,15 +25,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\u2028\u2029\ufeff\ud800-\udfff]
 
 
 def refusal(
-    window: Window,
-    hunk: TextEdit[int],
-    recent: Sequence[RecordedEdit],
-    document: Document,
+    window: Window, hunk: TextEdit[int], recent: Sequence[RecordedEdit], document: Document
 ) -> str:
-    """Return why a change of a window is not shown, in words; empty where it is.
-
-    recent: the edits of all documents, the latest first; document: that of the window.
-    """
+    """Return why a change of a window of ``document`` is not shown; empty where it is. recent: the
+    edits of all documents, the latest first."""
     text = window.text
     old, new = text[hunk.start : hunk.end], hunk.text
     if "".join(old.split()) == "".join(new.split()):
@@ -56,19 +51,15 @@ def refusal(
 def does_not_parse(
     window: Window, hunks: Iterable[TextEdit[int]], document: str, start: int
 ) -> str:
-    """Return why a document no longer parses with changes of its window, where it did; empty
-    otherwise.
-
-    ``start``: code points before the window; line ends of the document are line feeds.
-    """
+    """Return why a document no longer parses with changes of its window, which begins after
+    ``start`` characters; empty where it does, or did not."""
     changed = apply_hunks(window.text, list(hunks))
     new = document[:start] + changed + document[start + len(window.text) :]
     return new_problem(document, new, window.language)
 
 
 def _repeats(text: str, hunk: TextEdit[int]) -> bool:
-    """Return whether a line of the new text comes over and over, or the lines are those that are
-    above or below already."""
+    """Return whether the new text has a line over and over, or lines that are beside it."""
     added = [line for line in hunk.text.split("\n") if line.strip()]
     if any(len([*run]) >= MOST_REPEATS for _, run in groupby(added)):
         return True

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 from lsp_server.text.syntax.go_types import GoTypes
 from lsp_server.text.syntax.languages import TABLE
 from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
-from lsp_server.text.syntax.nodes import (
-    child_of,
-    enclosing,
-    inner,
-    kind_of,
-    outside,
-)
+from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
 from lsp_server.text.syntax.python_references import called_with
 from lsp_server.text.syntax.resolved_names import (
     HOOKS,
@@ -70,6 +64,8 @@ class Members:
         the member by its name."""
         module = self._names.module
         uses = self._names.uses(name)
+        if "TypedDict" in self._tree.text + (module.tree.text if module else ""):
+            uses = sorted([*uses, *self._quoted(name)], key=lambda use: use.start)
         is_beside = module is not None and self._tree.text in module.tree.text
         if module and not is_beside and module.uses(owner) and self._class_node(owner) is not None:
             # The file has a class of that name of its own.
@@ -94,6 +90,28 @@ class Members:
                 if owner_class in sharing or roots[owner_class] == root:
                     members.append(self._as_member(use, node, name))
         return MemberPlaces(tuple(members), tuple(unclear))
+
+    def _quoted(self, name: str) -> Iterator[Reference]:
+        """Yield the strings that are a name."""
+        for match in re.finditer(rf"""(?<=["']){name}(?=["'])""", self._tree.text):
+            node = self._tree.node(*match.span())
+            if kind_of(node) == "string_content":
+                yield Reference(*match.span(), NameUse.KEY, node=node)
+
+    def _of_string(self, string: Node | None) -> str:
+        """Return the typed dictionary whose key a string is; empty where it is none."""
+        outer = outside(string)
+        dictionary = outside(outer)
+        if dictionary and kind_of(outer) == "pair" and child_of(outer, "key") == string:
+            return self._names.class_named(self._expected(dictionary))
+        held = child_of(outer, "value") if kind_of(outer) == "subscript" else None
+        if kind_of(outer) == "comparison_operator" and inner(outer)[0] == string:
+            held = inner(outer)[-1]
+        called = child_of(outside(outer), "function")
+        if kind_of(outer) == "argument_list" and inner(outer)[0] == string:
+            is_read = re.search(r"\.(?:get|pop|setdefault)$", self._tree.text_of(called))
+            held = child_of(called, "object") if is_read else None
+        return self._names.class_of(held)
 
     def sharing(self, owner: str, name: str) -> set[str]:
         """Return the types whose member ``name`` is called as that of ``owner``."""
@@ -159,6 +177,8 @@ class Members:
             if before is None and (use.declares or path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
+        if node.type == "string_content":
+            return self._of_string(outside(node))
         if use.use is NameUse.VARIABLE and self._gives(use, node):
             return class_around(self._tree, node)
         is_short = _is_short(use, node, self._tree.text_of(node))
@@ -290,7 +310,7 @@ class Members:
             return tree.text_of(annotation)
         if outer.type in ("as_expression", "satisfies_expression"):
             return tree.text_of(outer.named_children[-1])
-        if outer.type in ("array", "literal_value") or (
+        if outer.type in ("array", "list", "literal_value") or (
             outer.type == "literal_element" and outer.parent is not None
         ):
             around = outer.parent if outer.type == "literal_element" else outer
@@ -303,11 +323,13 @@ class Members:
             return self._names.type_of_member(owner, key) if owner else ""
         if outer.type == "assignment_expression":
             return self._names.type_of(child_of(outer, "left"))
-        if outer.type == "arguments" and outer.parent is not None:
+        if outer.type in ("arguments", "argument_list") and outer.parent is not None:
             function = child_of(outer.parent, "function", "constructor")
             called = tree.text_of(function).split(".")[-1]
             if (setter := self._names.type_of(function)).startswith("Setter<"):
                 return element_of(setter)
+            if called == "append":
+                return element_of(self._names.type_of(child_of(function, "object")))
             if called in HOOKS:
                 return tree.text_of(child_of(outer.parent, "type_arguments"))[1:-1]
             return self._names.parameter(called, outer.named_children.index(node))

@@ -6,6 +6,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+_FUNCTION = "function|method_d|lambda|closure|class|generator_expression"
+_ASYNC = "async".encode("utf-16-le")
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,6 +46,15 @@ def around(node: Node | None) -> Iterator[Node]:
 def inner(node: Node | None) -> list[Node]:
     """Return the named children of a node."""
     return node.named_children if node is not None else []
+
+
+def may_await(node: Node) -> bool:
+    """Return whether the innermost function around a node is asynchronous."""
+    function = enclosing(node.parent, _FUNCTION)
+    body = child_of(function, "body")
+    if function is None or body is None or node.start_byte < body.start_byte:
+        return False
+    return _ASYNC in (function.text or b"")[: body.start_byte - function.start_byte]
 
 
 def enclosing(

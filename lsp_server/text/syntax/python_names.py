@@ -79,8 +79,7 @@ class PythonNames:
         self._occurrences: dict[str, dict[int, Occurrence]] = {}
 
     def of(self, name: str) -> dict[int, Occurrence]:
-        """Return all places of a name by their starts, in order, each with the binding that is
-        meant."""
+        """Return all places of a name by their starts, in order, with the binding meant."""
         if name not in self._occurrences:
             uses = _occurrences(self.tree, name)
             self._occurrences[name] = {use.start: use for use in uses}
@@ -113,10 +112,7 @@ def _occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
 
 
 def _meant(
-    own: Scope,
-    scopes: tuple[Scope, ...],
-    binding: set[Scope],
-    declared: dict[Scope, bool],
+    own: Scope, scopes: tuple[Scope, ...], binding: set[Scope], declared: dict[Scope, bool]
 ) -> Scope | None:
     """Return the scope whose binding a name in the scope ``own`` refers to."""
     chain = scopes[scopes.index(own) :]
@@ -131,8 +127,7 @@ def _meant(
 
 
 def _binding_scope(node: Node, scopes: tuple[Scope, ...]) -> Scope:
-    """Return where a binding takes place: what ``:=`` binds in a comprehension is bound around
-    it."""
+    """Return where a binding takes place; that of ``:=`` is around a comprehension."""
     if kind_of(node.parent) == "named_expression":
         return next(scope for scope in scopes if not _COMPREHENSIONS.fullmatch(scope.kind))
     return scopes[0]

@@ -46,7 +46,7 @@ def _reference(use: Occurrence, members: _PythonMembers) -> Reference:
     tree, span = members.tree, (use.start, use.end)
     if use.use is Use.ATTRIBUTE:
         owner = members.class_of(use)
-        declares = owner is not None and members.declares(use, owner)
+        declares = owner is not None and members.declares(use)
         receiver = tree.text_of(_receiver(use))
         return Reference(*span, NameUse.MEMBER, owner, declares, use.node, receiver=receiver)
     if use.use is Use.KEYWORD:
@@ -68,8 +68,7 @@ def _reference(use: Occurrence, members: _PythonMembers) -> Reference:
 
 
 class _PythonMembers:
-    """The classes and functions that attributes and named arguments of one name belong to. Answers
-    are kept: a class may have thousands of methods."""
+    """The classes and functions that attributes and named arguments of a name belong to."""
 
     def __init__(self, python: PythonNames, names: list[Occurrence]) -> None:
         self.tree, self._python = python.tree, python
@@ -82,13 +81,14 @@ class _PythonMembers:
         """How often a scope gives a name."""
 
     def class_of(self, use: Occurrence) -> Scope | None:
-        """Return the class whose member an attribute is: by ``self`` or ``cls`` within the class,
-        or by the class's own name."""
+        """Return the class whose member an attribute is: by ``self``, ``cls`` or its own name."""
         return self._class_of_self(use) or self._class_by_name(use)
 
-    def declares(self, use: Occurrence, owner: Scope) -> bool:
+    def declares(self, use: Occurrence) -> bool:
         """Return whether an attribute is assigned in the class whose member it is."""
-        return _is_assigned_attribute(use.node) and self._class_of_self(use) == owner
+        outer = outside(use.node, 2)
+        is_left = kind_of(outer) == "assignment" and child_of(outer, "left") == use.node.parent
+        return is_left and self._class_of_self(use) is not None
 
     def _class_of_self(self, use: Occurrence) -> Scope | None:
         before = _receiver(use)
@@ -118,8 +118,7 @@ class _PythonMembers:
         uses = self._python.of(word).values()
         bindings = [use for use in uses if use.use.binds and use.scope == scope]
         node = bindings[0].node.parent if len(bindings) == 1 else None
-        is_class = node is not None and node.type == "class_definition"
-        is_defined = is_class and bindings[0].use is Use.DEFINITION
+        is_defined = kind_of(node) == "class_definition" and bindings[0].use is Use.DEFINITION
         return scope_of(self.tree, node) if node is not None and is_defined else None
 
     def _first_parameter(self, function: Scope) -> str:
@@ -134,8 +133,7 @@ class _PythonMembers:
     # Arguments that are given by name
 
     def called_with(self, argument: Occurrence) -> Scope | None:
-        """Return the function of this file whose argument a call names; for the fields of a data
-        class that class."""
+        """Return the function whose argument a call of this file names, or the data class."""
         called = called_with(self.tree, argument.node)
         called = child_of(called, "attribute") if kind_of(called) == "attribute" else called
         called = inner(called)[-1] if kind_of(called) == "dotted_name" else called
@@ -184,8 +182,7 @@ class _PythonMembers:
         return self.tree.text_of(child_of(definition, "name"))
 
     def _refers_to(self, use: Occurrence, definition: Node) -> bool:
-        """Return whether a name means the function or class of a definition, or the method of the
-        class around; told by imports and scopes."""
+        """Return whether a name means a definition, or the method of the class around it."""
         name = child_of(definition, "name")
         assert name is not None
         word = self.tree.text_of(name)
@@ -215,11 +212,6 @@ def _receiver(use: Occurrence) -> Node | None:
     """Return the name before the dot of an attribute."""
     before = child_of(use.node.parent, "object") if use.use is Use.ATTRIBUTE else None
     return before if kind_of(before) == "identifier" else None
-
-
-def _is_assigned_attribute(node: Node) -> bool:
-    outer = outside(node, 2)
-    return kind_of(outer) == "assignment" and child_of(outer, "left") == node.parent
 
 
 # Variables of blocks

@@ -65,8 +65,7 @@ MOST_STEPS = 8
 
 
 def class_around(tree: SyntaxTree, node: Node) -> str:
-    """Return the name of the class whose member is declared at a node, or whose method is around
-    it."""
+    """Return the name of the class whose member is declared, or whose method is, around a node."""
     outer = node.parent
     while outer is not None:
         receiver = outer.child_by_field_name("receiver")
@@ -98,8 +97,7 @@ def class_named(text: str) -> str:
 
 
 def element_of(text: str, *, is_loop: bool = False) -> str:
-    """Return the type of what is in a container; of a map that of its values, or of its keys in a
-    loop."""
+    """Return the type of what a container holds: of a map its values, or its keys in a loop."""
     text = _OPTIONAL.sub("", _BEFORE.sub("", text.strip().strip("'\""))).strip()
     if match := _LISTED.fullmatch(text):
         return next(filter(None, match.groups()))
@@ -164,8 +162,7 @@ class ResolvedNames:
 
     @classmethod
     def of(cls, text: str, language: str, path: str = "") -> ResolvedNames | None:
-        """Return the names of a text, the same as before where they were asked for a moment ago;
-        None where neither the language nor the path has a grammar."""
+        """Return the names of a text, the same as a moment ago; None where it has no grammar."""
         grammar = grammar_of(language, path)
         return _of_version(text, grammar) if grammar else None
 
@@ -230,8 +227,7 @@ class ResolvedNames:
         return name
 
     def type_of(self, node: Node | None, steps: int = 0) -> str:
-        """Return the type of an expression, as it is written; empty where the text does not
-        tell."""
+        """Return the type of an expression as it is written; empty where it is not told."""
         if node is None or steps > MOST_STEPS:
             return ""
         with self._lock:
@@ -264,8 +260,12 @@ class ResolvedNames:
             return self.type_of(child_of(node, "operand"), steps)
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
-        if kind == "list_comprehension":
+        if re.search("^generator_exp|^(?:list|set)_compr", kind):
             return f"list[{self.type_of(child_of(node, 'body'), steps)}]"
+        if kind.startswith("dictionary"):
+            pair = child_of(node, "body") or next(iter(node.named_children), None)
+            value = self.type_of(child_of(pair, "value"), steps)
+            return f"dict[str, {value}]" if value else ""
         operator = self.tree.text_of(child_of(node, "operator"))
         if operator in ("or", "||", "??", "and", "&&"):
             sides = ("left", "right") if operator in ("or", "||", "??") else ("right",)
@@ -481,8 +481,7 @@ class ResolvedNames:
         return _arguments(generic[2])[0] if generic and pattern.named_child_count == 2 else ""
 
     def is_foreign(self, node: Node) -> bool:
-        """Return whether an expression begins with a name that another file gives, or with a
-        variable that has its value from one."""
+        """Return whether an expression begins with what another file gives, or has its value so."""
         for _ in range(3):
             while node.named_children and "literal" not in node.type:
                 node = node.named_children[0]
@@ -544,8 +543,7 @@ class ResolvedNames:
         return self.module._named(name) if self.module is not None else ""
 
     def _of_lambda(self, parameters: Node, steps: int) -> str:
-        """Return the type of the parameter of a lambda that is called on the elements of a
-        container."""
+        """Return the type of the parameter of a lambda that is called on a container's elements."""
         function = outside(parameters) if parameters.type.endswith("parameters") else parameters
         outer = outside(function)
         for _ in range(2):
