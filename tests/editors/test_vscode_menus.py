@@ -109,3 +109,23 @@ def test_a_menu_in_which_somebody_chose_stays(window: Window) -> None:
     window.wait(lambda: window.next_edit() == (5, name), "next edit of the name")
     window.keys("Tab", "Tab")
     window.wait(lambda: window.lines()[4] == f"    return {name}", "taken next edit")
+
+
+def test_what_waits_elsewhere_is_not_drawn_beside_a_menu(window: Window) -> None:
+    # So far away that both changes are never one.
+    text = "def total(prices):\n    return prices\n\n\ntotal_of_day = 1\n" + "\n" * 10
+    opened(window, text, 1, 11)
+    window.keys("Control+Shift+ArrowRight")
+    window.type("amounts")
+    window.wait(lambda: window.next_edit() == (2, "amounts"), "next edit")
+    window.go_to(15, 1)
+    window.wait(window.next_edit, "the same next edit")
+    window.type("x = tot")
+    window.wait(lambda: menu(window), "menu")
+    window.wait(lambda: window.next_edit() is None, "nothing beside the menu")
+    window.page.wait_for_timeout(1_500)
+    assert menu(window)
+    assert window.next_edit() is None
+    window.keys("Escape")
+    window.wait(lambda: not menu(window), "closed menu")
+    window.wait(lambda: window.next_edit() or window.ghost(), "what is behind the menu")

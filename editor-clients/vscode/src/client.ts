@@ -37,7 +37,7 @@ export function makeClient(
     },
     middleware: {
       provideInlineCompletionItems: (document, position, context, token, next) =>
-        nextEdits.suggestions(document, position, (byHand) => {
+        nextEdits.suggestions(document, position, context.selectedCompletionInfo !== undefined, token, (byHand) => {
           const { Automatic } = vscode.InlineCompletionTriggerKind;
           return next(document, position, byHand ? context : { ...context, triggerKind: Automatic }, token);
         }),

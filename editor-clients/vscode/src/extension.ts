@@ -62,6 +62,7 @@ class Extension implements vscode.Disposable {
       "redraft.rejectNextEdit": () => this.nextEdits.reject(),
       "redraft.hideSuggestion": () => this.nextEdits.hideSuggestion(),
       "redraft.chooseInMenu": () => this.nextEdits.choosesInMenu(),
+      "redraft.leaveMenu": () => this.nextEdits.leaveMenu(),
       "redraft.nextEditTaken": (one: NextEdit) => this.nextEdits.taken(one),
       "redraft.menu": () => showMenu(this.status),
       "redraft.showStatus": () => this.showStatus(),

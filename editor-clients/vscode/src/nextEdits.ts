@@ -26,6 +26,13 @@ const NOTHING_DRAWN = { oldText: "", hasText: false, isGhost: false, drawnFor: u
 
 type Suggestions = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
 
+/** The cursor's place in one version of a text. */
+interface Place {
+  readonly document: vscode.TextDocument;
+  readonly version: number;
+  readonly position: vscode.Position;
+}
+
 /** An answer of the server, and what of it is on the screen. */
 interface Shown {
   readonly editor: vscode.TextEditor;
@@ -38,6 +45,8 @@ interface Shown {
   oldText: string;
   /** By the user: shown in full where only signs are. */
   isAskedFor: boolean;
+  /** Before the editor's menu, which is closed. */
+  readonly isFirst: boolean;
   /** What the marks depend on. */
   drawnFor?: string;
   hasText: boolean;
@@ -57,7 +66,9 @@ export class NextEdits implements vscode.Disposable {
   /** A document whose next edit the user went to. */
   private wantedIn: string | undefined;
   /** Where a suggestion is shown. */
-  private suggestion: { document: vscode.TextDocument; version: number; position: vscode.Position } | undefined;
+  private suggestion: Place | undefined;
+  /** Where the editor's menu is open: what waits elsewhere is not drawn beside it, for the key is the menu's. */
+  private menu: Place | undefined;
   /** One is being taken: the others stay, and the next key waits for it. */
   private accepting: Promise<unknown> | undefined;
   /** One was taken or jumped to, and the next one is asked for: a key that comes meanwhile takes nothing. */
@@ -101,25 +112,31 @@ export class NextEdits implements vscode.Disposable {
 
   /**
    * Suggestions at a place; before them, whoever asks, the next edit that is shown there as ghost text: the editor asks
-   * more than once for what it is told to show.
+   * more than once for what it is told to show, and again when its menu opens, closes or selects another entry.
    */
   async suggestions(
     document: vscode.TextDocument,
     position: vscode.Position,
+    isMenuOpen: boolean,
+    token: vscode.CancellationToken,
     ask: (byHand: boolean) => vscode.ProviderResult<Suggestions>,
   ): Promise<Suggestions> {
+    const { version } = document;
+    const place = { document, version, position };
+    if (isMenuOpen || this.menu) {
+      this.menu = isMenuOpen ? place : undefined;
+      this.draw();
+    }
     const ghost = this.ghostAt(document, position);
     if (ghost) return [ghost];
-    const { version } = document;
     const found = await ask(Date.now() - this.triggered > OWN_REQUESTS_MS);
+    // The editor shows nothing of what it does not wait for any more.
+    if (token.isCancellationRequested) return found;
     const items = Array.isArray(found) ? found : (found?.items ?? []);
-    if (items.length === 0) {
-      const later = this.ghostAt(document, position);
-      return later ? [later] : found;
-    }
-    this.suggestion = { document, version, position };
+    this.suggestion = items.length > 0 ? place : undefined;
     this.draw();
-    return found;
+    const later = items.length > 0 ? undefined : this.ghostAt(document, position);
+    return later ? [later] : found;
   }
 
   /** Asks by hand: shows the next edit in full, or says that there is none. */
@@ -176,6 +193,13 @@ export class NextEdits implements vscode.Disposable {
   async hideSuggestion(): Promise<void> {
     await vscode.commands.executeCommand("editor.action.inlineSuggest.hide");
     this.suggestion = undefined;
+    this.draw();
+  }
+
+  /** The user closed the editor's menu, behind which a next edit waits. */
+  async leaveMenu(): Promise<void> {
+    await vscode.commands.executeCommand("hideSuggestWidget");
+    this.menu = undefined;
     this.draw();
   }
 
@@ -252,11 +276,12 @@ export class NextEdits implements vscode.Disposable {
       return false;
     }
     if (this.shown?.editor !== editor) this.hide();
-    if (answer?.first || this.isAwaited) this.closeMenu(document, version);
+    const isFirst = answer?.first === true || this.isAwaited;
+    if (isFirst) this.closeMenu(document, version);
     // What is drawn already stays as it is.
     const { oldText, hasText, isGhost, drawnFor } = this.shown ?? NOTHING_DRAWN;
     const drawn = { oldText, hasText, isGhost, ...(drawnFor === undefined ? {} : { drawnFor }) };
-    this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, ...drawn };
+    this.shown = { editor, uri: textDocument.uri, version, edits, isAskedFor, isFirst, ...drawn };
     this.draw();
     return true;
   }
@@ -302,8 +327,10 @@ export class NextEdits implements vscode.Disposable {
       if (shown.current) shown.isAskedFor = false;
       shown.current = one;
     }
-    if (this.hasSuggestion(editor)) {
-      this.hideBehindSuggestion(shown);
+    const isBehindMenu = !shown.isFirst && !shown.isAskedFor && isAt(this.menu, editor);
+    this.setContext("redraft.nextEditWaits", isBehindMenu);
+    if (isBehindMenu || isAt(this.suggestion, editor)) {
+      this.hideBehind(shown);
       return;
     }
     const isFull = shown.isAskedFor || !isQuiet(editor.document);
@@ -374,13 +401,7 @@ export class NextEdits implements vscode.Disposable {
     return this.ghostOf(shown, shown.current, position);
   }
 
-  private hasSuggestion({ document, selection }: vscode.TextEditor): boolean {
-    const one = this.suggestion;
-    if (one?.document !== document) return false;
-    return one.version === document.version && one.position.isEqual(selection.active);
-  }
-
-  private hideBehindSuggestion(shown: Shown): void {
+  private hideBehind(shown: Shown): void {
     this.marks.erase(shown.editor);
     delete shown.drawnFor;
     shown.isGhost = false;
@@ -392,7 +413,7 @@ export class NextEdits implements vscode.Disposable {
   private hide(): void {
     if (this.shown) this.marks.erase(this.shown.editor);
     this.shown = undefined;
-    for (const name of ["Shown", "IsGhost"]) this.setContext(`redraft.nextEdit${name}`, false);
+    for (const name of ["Shown", "IsGhost", "Waits"]) this.setContext(`redraft.nextEdit${name}`, false);
   }
 
   private setContext(name: string, on: boolean): void {
@@ -507,7 +528,8 @@ export class NextEdits implements vscode.Disposable {
   }
 
   private moved(editor: vscode.TextEditor): void {
-    if (this.suggestion && !this.hasSuggestion(editor)) this.suggestion = undefined;
+    if (this.suggestion && !isAt(this.suggestion, editor)) this.suggestion = undefined;
+    if (this.menu && !isAt(this.menu, editor)) this.menu = undefined;
     this.scrolled(editor);
   }
 
@@ -530,4 +552,10 @@ export class NextEdits implements vscode.Disposable {
 /** Whether only signs are shown until the key is pressed. */
 function isQuiet(document: vscode.TextDocument): boolean {
   return vscode.workspace.getConfiguration("redraft", document).get<string>("nextEdits.display") === "sign";
+}
+
+/** Whether an editor's cursor is at a place, in the same text. */
+function isAt(place: Place | undefined, { document, selection }: vscode.TextEditor): boolean {
+  if (place?.document !== document || place.version !== document.version) return false;
+  return place.position.isEqual(selection.active);
 }
