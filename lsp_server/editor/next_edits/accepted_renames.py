@@ -95,9 +95,8 @@ def _taken(accepted: Iterable[Suggestion]) -> Iterator[TakenPlace]:
         column = start.column + shift
         shift += len(text) - len(suggestion.old_text)
         region = TrackedRegion(Position(line, column), Position(line, column + len(text)))
-        yield TakenPlace(
-            suggestion.document, region, text, change.new, suggestion.source, suggestion.old_text
-        )
+        document, source, old = suggestion.document, suggestion.source, suggestion.old_text
+        yield TakenPlace(document, region, text, change.new, source, old)
 
 
 def _without(edit: RecordedEdit, taken_places: list[TakenPlace]) -> RecordedEdit:

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -84,10 +86,8 @@ def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
     terms: tuple[Term, ...] = ()
     is_leaf = node.child_count == 1 and not node.named_child_count
     if not (is_leaf or _BODY.search(node.type) or is_literal(node) or "comment" in node.type):
-        terms = tuple(
-            term_of(tree, child, node.field_name_for_child(number) or "")
-            for number, child in enumerate(node.children)
-        )
+        names = (node.field_name_for_child(number) or "" for number in range(node.child_count))
+        terms = tuple(map(partial(term_of, tree), node.children, names))
     return Term(node.type, tree.text[start:end], start, terms, node.is_named, field)
 
 
@@ -95,9 +95,8 @@ def is_literal(node: Node) -> bool:
     """Return whether a node is a number, a string that nothing runs in, or another constant."""
     if not node.is_named or not _LITERAL.search(node.type) or _INNER.search(node.type):
         return False
-    return not any(term.is_named and not _INNER.search(term.type) for term in node.children) and (
-        node.type not in ("literal_value", "string_type")
-    )
+    is_outer = any(child.is_named and not _INNER.search(child.type) for child in node.children)
+    return not is_outer and node.type not in ("literal_value", "string_type")
 
 
 def is_literal_kind(kind: str) -> bool:
@@ -164,9 +163,9 @@ def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
     offset = next((n for n, item in enumerate(pattern.parts)
                if isinstance(item, Hole) and item.is_sequence), -1)  # fmt: skip
     if offset < 0:
+        same = zip(pattern.parts, terms, strict=False)
         return len(terms) == len(pattern.parts) and all(
-            matches(item, other, substitution)
-            for item, other in zip(pattern.parts, terms, strict=True)
+            matches(*pair, substitution) for pair in same
         )
     after = len(pattern.parts) - offset - 1
     if len(terms) < offset + after:
@@ -177,9 +176,8 @@ def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
              *zip(pattern.parts[offset + 1 :], terms[end:], strict=True)]  # fmt: skip
     start = terms[offset].start if offset < end else terms[offset - 1].end if offset else term.start
     text = _between(term, offset, end)
-    return all(matches(item, other, substitution) for item, other in pairs) and _put(
-        hole, (text, start, start + len(text)), substitution
-    )
+    is_instance = all(matches(item, other, substitution) for item, other in pairs)
+    return is_instance and _put(hole, (text, start, start + len(text)), substitution)
 
 
 def _put(hole: Hole, piece: tuple[str, int, int], substitution: Substitution) -> bool:
@@ -192,12 +190,9 @@ def _terms(term: Term) -> list[Term]:
 
 def _common(terms: list[Term], right: list[Term]) -> int:
     """Return how many terms both begin with."""
-    number = 0
-    for term, other in zip(terms, right, strict=False):
-        if (term.kind, term.text) != (other.kind, other.text):
-            break
-        number += 1
-    return number
+    pairs = zip(terms, right, strict=False)
+    same = ((term.kind, term.text) == (other.kind, other.text) for term, other in pairs)
+    return sum(1 for _ in takewhile(bool, same))
 
 
 def _between(term: Term, first: int, end: int) -> str:

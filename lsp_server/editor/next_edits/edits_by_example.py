@@ -1,5 +1,4 @@
-"""The same change elsewhere: two edits are generalised to a rewrite rule, which is applied wherever
-its pattern matches exactly."""
+"""The same change elsewhere: what two edits have in common is done wherever it matches."""
 
 from __future__ import annotations
 
@@ -54,9 +53,7 @@ _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
-_OPERATION = re.compile(
-    r"binary|boolean_op|comparison|unary|not_op|await|ternary|conditional|as_exp"
-)
+_OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp")
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
                     r"|field_exp|subscript|index_exp")  # fmt: skip
 """What binds its parts, so that an operation in it wants brackets."""
@@ -215,9 +212,8 @@ def _meanings(names: ResolvedNames, name: str) -> Callable[[int, int], set[Scope
     uses = [use for use in names.uses(name)
             if use.use is not NameUse.KEY and use.receiver != "self"]  # fmt: skip
     starts = [use.start for use in uses]
-    return lambda start, end: {
-        use.scope for use in uses[bisect_left(starts, start) : bisect_left(starts, end)]
-    }
+    scopes = [use.scope for use in uses]
+    return lambda start, end: {*scopes[bisect_left(starts, start) : bisect_left(starts, end)]}
 
 
 def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
@@ -225,10 +221,8 @@ def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[No
     if rule.siblings is not None:
         yield from _siblings(rule, now, start, by)
         return
-    anchor = min(
-        (rewrite.text for rewrite in rule.pattern.leaves()),
-        key=lambda text: (not re.search(r"\w", text), now.text.count(text)),
-    )
+    words = (leaf.text for leaf in rule.pattern.leaves())
+    anchor = min(words, key=lambda text: (not re.search(r"\w", text), now.text.count(text)))
     refuse_many(now.text, anchor)
     visited = set()
     for offset in whole(anchor).finditer(now.text):
@@ -418,9 +412,8 @@ def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
     if node is None or node.has_error:
         return False
     if not kind:
-        return any(tree.start(rewrite) == start for rewrite in node.children) and any(
-            tree.end(rewrite) == end for rewrite in node.children
-        )
+        starts, ends = map(tree.start, node.children), map(tree.end, node.children)
+        return start in starts and end in ends
     if (tree.start(node), tree.end(node)) != (start, end):
         return False
     same = {re.sub("union_type", "binary_operator", rewrite) for rewrite in (node.type, kind)}

@@ -1,9 +1,8 @@
-"""Finds the next edits that the history settles, without a model: where the same change belongs,
-too.
-"""
+"""Finds what the history settles, without a model: where the same change belongs, too."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from lsp_server.editor.next_edits.parameters import (
     calls_to_change,
     edits_of,
     edits_of_method,
+    functions_at,
     name_of,
     signature_change,
 )
@@ -33,8 +33,17 @@ from lsp_server.editor.next_edits.renames import (
 )
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
-from lsp_server.text.syntax.name_uses import NameUse
-from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner, outside
+from lsp_server.text.syntax.members import Members
+from lsp_server.text.syntax.name_uses import NameUse, Reference
+from lsp_server.text.syntax.nodes import (
+    around,
+    child_of,
+    enclosing_with,
+    inner,
+    kind_of,
+    may_await,
+    outside,
+)
 from lsp_server.text.syntax.python_references import PARTIAL
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around
 from lsp_server.text.text_edit import TextEdit
@@ -42,11 +51,17 @@ from lsp_server.text.text_edit import TextEdit
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tree_sitter import Node
+
     from lsp_server.editor.next_edits.history import RecordedEdit
     from lsp_server.editor.next_edits.parameters import SignatureChange
     from lsp_server.text.syntax.tree import SyntaxTree
 
 
+_HANDED_ON = re.compile(r"(?:asyncio|Promise)\.(?!sleep)\w+\(|(?:\w+\.)?(?:create_task|gather)\(")
+"""What takes something to await."""
+_TIGHT = re.compile("attribute|member_|subscript|call|non_null|spread_|binary_exp|unary_exp|as_exp")
+"""What binds closer than ``await``, or looks so."""
 LARGEST_TEXT = 400_000
 """Characters of a document beyond which it is not looked at."""
 
@@ -63,6 +78,8 @@ class Elsewhere:
     member: AddedMember | None = None
     is_parameter: bool = False
     """The rename is of a parameter of the name, which calls give by its name."""
+    is_awaited: bool = False
+    """The name is of a function that became asynchronous."""
 
     def edits(
         self, folder: Path, module: str, opened: Mapping[str, str]
@@ -70,15 +87,16 @@ class Elsewhere:
         """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
         proposed = []
         is_argument = self.rename is not None and self.rename.is_argument
-        for file in importing_files(
-            folder, module, self.name, opened, self.owner, is_argument=is_argument
-        ):
+        where = folder, module, self.name, opened, self.owner
+        for file in importing_files(*where, is_argument=is_argument):
             names, edits = file.names, list[TextEdit[int]]()
             if self.rename is not None and self.is_parameter:
                 edits += renamed_arguments(file, self.rename, self.name)
             elif self.rename is not None:
                 edits += renamed_in(file, self.rename)
-            if self.signature is not None and self.owner:
+            if self.is_awaited:
+                edits += awaited(names, file.with_aliases())
+            elif self.signature is not None and self.owner:
                 edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
                 called = calls_at(names.tree, file.with_aliases())
@@ -100,8 +118,7 @@ class Found:
 
 
 def next_edits(edits: list[RecordedEdit]) -> Found:
-    """Return what the first of these edits settles, which is the latest. Their places are of its
-    document as it is. Raises WorkTakesTooLong."""
+    """Return what the latest edit, which comes first, settles. Raises WorkTakesTooLong."""
     last = edits[0]
     refuse_large(last.document)
     refuse_many_uses(last)
@@ -110,18 +127,26 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         return Found(())
     rename = rename_in(last, before)
     if rename is not None:
-        proposed = tuple(replace(edit, note=rename.title) for edit in rename.edits())
-        return Found(proposed, _elsewhere_of(rename, before.tree))
+        return Found(rename.edits(), _elsewhere_of(rename, before.tree))
     now = last.names_now()
     assert now is not None
-    signature = signature_change(last, before.tree, now.tree)
-    if signature is not None:
+    if signature := signature_change(last, before.tree, now.tree):
         change, function = signature
         calls = edits_of(change, now, function)
         elsewhere = Elsewhere(change.function, change.owner, signature=change)
         name = name_of(function)
         is_global = name is not None and is_given(now.tree, name)
         return Found(tuple(calls), elsewhere if is_global else None)
+    name = became_async(last, before.tree, now.tree)
+    if name is not None:
+        word, owner = now.tree.text_of(name), class_around(now.tree, name)
+        own, places = now.use_at(name), Members(now).places(word, owner)
+        uses = tuple(use for use in now.uses(word) if own and use.scope == own.scope)
+        uses = (() if places.unclear else places.meant) if owner else uses
+        if sum(use.declares for use in uses) != 1:
+            return Found(())
+        others = Elsewhere(word, owner, is_awaited=True) if is_given(now.tree, name) else None
+        return Found(tuple(awaited(now, uses)), others)
     member = added_member(last, before.tree, now.tree)
     entries = tuple(member.entries(now.tree)) if member is not None else ()
     follow = entries or tuple(same_change(edits, (before, now)))
@@ -173,8 +198,8 @@ def renamed_arguments(
     calls = calls_at(tree, uses)
     calls += calls_of_derived(file.names, function)
     # What is given to ``partial`` is called with the rest.
-    partial = (outside(use.node, 2) for use in uses)
-    calls += [call for call in partial if call and PARTIAL.match(tree.text_of(call))]
+    outer = (outside(use.node, 2) for use in uses)
+    calls += [call for call in outer if call and PARTIAL.match(tree.text_of(call))]
     for call in calls:
         for argument in inner(child_of(call, "arguments")):
             name = child_of(argument, "name")
@@ -201,9 +226,8 @@ def size_of(edits: list[RecordedEdit]) -> int:
 def refuse_large(document: Document) -> None:
     """Raise WorkTakesTooLong for a document that is not looked at."""
     if (size := len(document.text)) > LARGEST_TEXT:
-        raise WorkTakesTooLong(
-            f"the file has {size:,} characters; next edits look at up to {LARGEST_TEXT:,}"
-        )
+        most = f"next edits look at up to {LARGEST_TEXT:,}"
+        raise WorkTakesTooLong(f"the file has {size:,} characters; {most}")
 
 
 def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
@@ -218,3 +242,42 @@ def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
         return
     for edit in file.places:
         yield TextEdit(*edit.span, edit.written(rename.new), rename.title)
+
+
+# Functions that became asynchronous
+
+
+def became_async(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Node | None:
+    """Return the name of the function that an edit made asynchronous; None for any other edit."""
+    start = last.start_offset()
+    old = functions_at(before, start, start + len(last.old_text))
+    new = functions_at(now, start, start + len(last.new_text))
+    others = {before.text_of(name_of(node)) for node in old if not _is_async(before, node)}
+    names = [name for node in new if _is_async(now, node) and (name := name_of(node))]
+    became = [name for name in names if now.text_of(name) in others]
+    return became[0] if len(became) == 1 else None
+
+
+def _is_async(tree: SyntaxTree, function: Node) -> bool:
+    """Return whether what a function gives is awaited: no generator, whose type says so."""
+    returned = tree.text_of(child_of(function, "return_type"))
+    is_promised = tree.grammar == "python" or not returned or "Promise" in returned
+    is_generator = "yield" in re.findall(r"\w+", tree.text_of(child_of(function, "body")))
+    is_marked = any(child.type == "async" for child in function.children)
+    return is_marked and is_promised and not is_generator
+
+
+def awaited(names: ResolvedNames, uses: Iterable[Reference]) -> list[TextEdit[int]]:
+    """Return what becomes of the calls that are not awaited in functions that may do so."""
+    tree, edits = names.tree, list[TextEdit[int]]()
+    calls = calls_at(tree, (use for use in uses if not use.declares))
+    for call in sorted(calls, key=lambda call: call.end_byte - call.start_byte):
+        start, end, outer = tree.start(call), tree.end(call), kind_of(call.parent)
+        starts = (tree.start(node) for node in around(call))
+        if "await" in outer or any(_HANDED_ON.match(tree.text, offset) for offset in starts):
+            continue
+        if may_await(call) and not _TIGHT.match(outer):
+            edits.append(TextEdit(start, start, "await ", "await it"))
+        elif may_await(call) and not any(start < edit.start < end for edit in edits):
+            edits.append(TextEdit(start, end, f"(await {tree.text_of(call)})", "await it"))
+    return edits

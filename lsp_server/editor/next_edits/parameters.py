@@ -16,12 +16,7 @@ from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
-from lsp_server.text.syntax.resolved_names import (
-    ResolvedNames,
-    class_around,
-    is_class,
-    receiver_of,
-)
+from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around, is_class, receiver_of
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
@@ -91,7 +86,7 @@ def signature_change(
     start = edit.start_offset()
     head, tail = common_ends(edit.old_text, edit.new_text)
     ends = [start + len(text) - tail for text in (edit.old_text, edit.new_text)]
-    old, new = (list(_functions(tree, start + head, end))
+    old, new = (list(functions_at(tree, start + head, end))
                 for tree, end in ((before, ends[0]), (now, ends[1])))  # fmt: skip
     if len(old) != len(new):
         return None
@@ -280,7 +275,7 @@ def calls_of_derived(names: ResolvedNames, name: str) -> Iterator[Node]:
 # What changed in the signature
 
 
-def _functions(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
+def functions_at(tree: SyntaxTree, start: int, end: int) -> Iterator[Node]:
     """Functions whose parameters touch a range, in order."""
     node = tree.node(start, max(start, end))
     while node is not None and node.parent is not None and name_of(node) is None:

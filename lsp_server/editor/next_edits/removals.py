@@ -1,5 +1,4 @@
-"""Lines that an answer takes away of a window, and rules for them: small models skip lines, and
-are sure of it."""
+"""Lines that an answer takes away of a window, and rules for them: small models skip lines."""
 
 from __future__ import annotations
 

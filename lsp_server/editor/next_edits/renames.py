@@ -52,12 +52,10 @@ class Rename:
 
     def edits(self) -> tuple[TextEdit[int], ...]:
         """Return the replacements in the text as it is."""
+        spans = [(use, self.shift.of(use.span[0]), use.span) for use in self.places]
         return tuple(
-            TextEdit(
-                self.shift.of(start), self.shift.of(start) + end - start, use.written(self.new)
-            )
-            for use in self.places
-            for start, end in (use.span,)
+            TextEdit(start, start + span[1] - span[0], use.written(self.new), self.title)
+            for use, start, span in spans
         )
 
 
@@ -147,8 +145,7 @@ def _package_alias(
 
 
 def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) -> Rename:
-    """Return the rename of what ``old`` means between two characters of a text. Raises EditRefused
-    where that is not clear, or where the new name would collide."""
+    """Return the rename of what ``old`` means there. Raises EditRefused where that is unclear."""
     if not _NAME.fullmatch(new) or is_keyword(new, names.tree.grammar):
         raise EditRefused(f"{new[:40]} cannot be a name here; choose another one")
     there = {use.scope for use in names.uses(old) if start <= use.start < end}

@@ -1,9 +1,9 @@
-"""Rewrite rules: what two rewrites have in common, by anti-unification, as far as it says what it
-is about. One rewrite suffices where it gives a constant another name."""
+"""Rewrite rules: what two rewrites have in common, as far as it says what it is about."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -112,7 +112,9 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     """Return both with holes for operands, arguments and what comes twice that stay as they are."""
     constant = _constant(pattern) & {term.text for term in _parts(template)}
-    common = set(map(_key, _operands(pattern))) & set(map(_key, _operands(template)))
+    before, after = ({_key(term) for term in _parts(each) if _OPERAND.search(term.kind)}
+                     for each in (pattern, template))  # fmt: skip
+    common = before & after
     numbers: dict[tuple[object, ...], int] = {}
 
     def loose(term: Term) -> Term:
@@ -160,10 +162,6 @@ def _key(term: Term) -> tuple[object, ...]:
     return term.kind, term.text, *(hole.number for hole in term.holes())
 
 
-def _operands(term: Term) -> Iterator[Term]:
-    return (child for child in _parts(term) if _OPERAND.search(child.kind))
-
-
 def _says_enough(rule: Rule) -> bool:
     """Return whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
@@ -194,9 +192,8 @@ def _says_enough(rule: Rule) -> bool:
 
 def _has_twice(rule: Rule) -> bool:
     """Return whether an operation has the same more often before than after: ``a && a.b``."""
-    before, after = (
-        [hole.number for hole in term.holes()] for term in (rule.pattern, rule.template)
-    )
+    terms = rule.pattern, rule.template
+    before, after = ([hole.number for hole in term.holes()] for term in terms)
     is_operation = re.search("binary|boolean", rule.pattern.kind) is not None
     return is_operation and any(before.count(hole) > after.count(hole) for hole in set(after))
 
@@ -218,21 +215,15 @@ def _is_of_siblings(rule: Rule) -> bool:
         return True
     template = rule.template
     first = template.parts[0] if template.parts else template
-    return isinstance(first, Term) and (
-        _MODIFIER.search(first.kind) is not None or _MODIFIERS.fullmatch(first.text) is not None
-    )
+    is_modified = isinstance(first, Term) and _MODIFIERS.fullmatch(first.text) is not None
+    return is_modified or (isinstance(first, Term) and _MODIFIER.search(first.kind) is not None)
 
 
 def _gone(rule: Rule) -> list[str]:
     """Return the leaves of the pattern that its template has not."""
-    remaining = [rewrite.text for rewrite in rule.template.leaves()]
-    gone = []
-    for rewrite in rule.pattern.leaves():
-        if rewrite.text in remaining:
-            remaining.remove(rewrite.text)
-        else:
-            gone.append(rewrite.text)
-    return gone
+    before, after = (Counter(leaf.text for leaf in term.leaves())
+                     for term in (rule.pattern, rule.template))  # fmt: skip
+    return [*(before - after).elements()]
 
 
 def _is_sense_changed(rule: Rule) -> bool:

@@ -1,5 +1,4 @@
-"""Reads from an edit which nodes of the syntax tree it rewrote: pairs of a node and what it became,
-from the smallest one that holds a change to its statement."""
+"""Reads from an edit which nodes of the tree it rewrote, from the smallest to its statement."""
 
 from __future__ import annotations
 
@@ -94,9 +93,8 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
     old, new = _TOKEN.findall(edit.old_text), _TOKEN.findall(edit.new_text)
     if len(old) > MOST_TOKENS or len(new) > MOST_TOKENS:
         return []
-    starts, ends = (
-        list(accumulate(map(len, tokens), initial=edit.start_offset())) for tokens in (old, new)
-    )
+    start = edit.start_offset()
+    starts, ends = ([*accumulate(map(len, tokens), initial=start)] for tokens in (old, new))
     hunks, was, new_text = [], before.text, now.text
     for kind, i, j, k, m in opcodes(old, new):
         if kind == "equal":
@@ -145,24 +143,18 @@ def _is_statement(node: Node) -> bool:
 def _levels(
     before: SyntaxTree, now: SyntaxTree, hunks: list[_Hunk], group: list[_Hunk], *, is_whole: bool
 ) -> Iterator[RewrittenNode]:
-    node = before.node(group[0].start, group[-1].end)
-    if (
-        group[0].start == group[-1].end
-        and not before.text[group[0].start - 1 : group[0].start].isspace()
-    ):
-        # What comes after a node may be its end.
-        node = before.node(group[0].start - 1, group[0].start)
+    first, last = group[0].start, group[-1].end
+    # What comes after a node may be its end.
+    is_end = first == last and not before.text[first - 1 : first].isspace()
+    node = before.node(first - is_end, last)
     while node is not None and node.parent is not None and is_literal(node.parent):
         node = node.parent
     while node is not None and (parent := node.parent) is not None:
         start, end = before.start(node), before.end(node)
         if end - start > LARGEST_NODE or is_body(node) or node.has_error:
             return
-        is_cut = any(
-            hunk not in group and (hunk.start < start < hunk.end or hunk.start < end < hunk.end)
-            for hunk in hunks
-        )
-        if is_cut:
+        others = (hunk for hunk in hunks if hunk not in group)
+        if any(each.start < side < each.end for each in others for side in (start, end)):
             return
         by = sum(hunk.by for hunk in hunks if hunk.end <= start and hunk not in group)
         inner = (hunk for hunk in hunks if start <= hunk.start and hunk.end <= end)
@@ -170,12 +162,8 @@ def _levels(
         to = end + by + sum(hunk.by for hunk in inside)
         new = _exact(now, start + by, to)
         if new is not None and start < end:
-            yield RewrittenNode(
-                *(term_of(before, node), new, role_of(before, node)),
-                (parent.type, before.start(parent)),
-                is_target(node),
-                is_whole,
-            )
+            old, around = term_of(before, node), (parent.type, before.start(parent))
+            yield RewrittenNode(old, new, role_of(before, node), around, is_target(node), is_whole)
         if _is_statement(node):
             return
         node = parent

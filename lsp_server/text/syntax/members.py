@@ -71,9 +71,8 @@ class Members:
             # The file has a class of that name of its own.
             uses = []
         placed = [(use, use.node) for use in uses if use.node is not None]
-        declaring = {
-            class_around(self._tree, node) for use, node in placed if self._gives(use, node)
-        }
+        giving = (node for use, node in placed if self._gives(use, node))
+        declaring = {class_around(self._tree, node) for node in giving}
         sharing, root = self.sharing(owner, name), self._root(owner, declaring)
         members: list[Reference] = []
         unclear = [*self._promised(placed, owner, sharing)]
@@ -286,9 +285,7 @@ class Members:
             return self._tree.grammar == "go"
         words = set(re.findall(r"\w+", self._tree.text_of(node)))
         keys = (child_of(child, "key") or child for child in literal.named_children)
-        return all(
-            self._tree.text_of(child) in words for child in keys if "comment" not in child.type
-        )
+        return words >= {self._tree.text_of(key) for key in keys if "comment" not in key.type}
 
     def _expected(self, node: Node, steps: int = 0) -> str:
         """Return the type that is given where a literal is."""

@@ -93,11 +93,8 @@ def _occurrences(tree: SyntaxTree, name: str) -> list[Occurrence]:
         if node is not None and node.type == "identifier":
             use = _use(node)
             uses.append((span, node, use, _scopes(tree, node, use)))
-    declared = {
-        scopes[0]: node.parent.type == "global_statement"
-        for _, node, use, scopes in uses
-        if use is Use.DECLARATION and node.parent is not None
-    }
+    declared = {scopes[0]: kind_of(node.parent) == "global_statement"
+                for _, node, use, scopes in uses if use is Use.DECLARATION}  # fmt: skip
     binding = {
         _binding_scope(node, scopes) for _, node, use, scopes in uses if use.binds
     } - declared.keys()

@@ -1,6 +1,5 @@
-"""Places of a name in Python with what is meant: its bindings, members of classes by ``self``,
-``cls`` and the class's name, arguments of the file's own functions, ``__all__`` and annotations in
-strings."""
+"""Places of a name in Python with what is meant: bindings, members, arguments of functions,
+``__all__`` and annotations in strings."""
 
 from __future__ import annotations
 
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
 
 _BLOCKS = re.compile("^(?:for_statement|with_statement|except_clause)$")
 _NO_BLOCKS = re.compile("^(?:block|module|(?:augmented_)?assignment|for_in_clause)$")
-_OF_ALL = re.compile(
-    "^(?:list|tuple|expression_list|argument_list|binary_operator|parenthesized_expression)$"
-)
+_OF_ALL = re.compile("^(?:list|tuple|\\w+_list|binary_operator|parenthesized_expression)$")
 PARTIAL = re.compile(r"(?:functools\.)?partial\(")
 """A call that hands its arguments on to the first of them."""
 _WORD = re.compile(r"\w+")
@@ -158,14 +155,12 @@ class _PythonMembers:
         return next((scope for scope, node in functions if self._refers_to(use, node)), None)
 
     def _functions_by_name(self) -> dict[str, list[tuple[Scope, Node]]]:
-        """Definitions whose calls may pass the name as a keyword: functions with such a parameter,
-        classes with such a parameter of ``__init__`` or with such a field and no ``__init__``."""
+        """Functions with a parameter of the name, by theirs; classes by a field or ``__init__``."""
         functions: dict[str, dict[Scope, Node]] = {}
         for use in self._names:
             scope = use.scope
-            if scope is None or not (
-                use.use is Use.PARAMETER or (use.use.binds and scope.is_class)
-            ):
+            is_field = scope is not None and use.use.binds and scope.is_class
+            if scope is None or not (use.use is Use.PARAMETER or is_field):
                 continue
             node = self.tree.node(scope.start, scope.end)
             name = self._name(node)
@@ -190,9 +185,8 @@ class _PythonMembers:
         defined = uses[self.tree.start(name)]
         times = (defined.scope, word)
         if times not in self._times:
-            self._times[times] = sum(
-                use.use.binds and use.scope == defined.scope for use in uses.values()
-            )
+            binding = [use.scope for use in uses.values() if use.use.binds]
+            self._times[times] = binding.count(defined.scope)
         if self._times[times] != 1:
             return False
         if defined.scopes[0].is_class:
@@ -220,8 +214,7 @@ def _receiver(use: Occurrence) -> Node | None:
 def _by_block(
     tree: SyntaxTree, refs: list[Reference], variables: dict[int, Node]
 ) -> list[Reference]:
-    """Of a variable that a ``for``, ``with`` or ``except`` gives and others give, too, the places
-    in that block are a variable of their own."""
+    """Of a variable that a block and others give, the places in the block are one of its own."""
     blocks: dict[Scope, Scope] = {}
     bound: dict[Scope, list[int]] = {}
     for use in refs:

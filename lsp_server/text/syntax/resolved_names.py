@@ -58,6 +58,8 @@ _IMPORT = re.compile(
 )
 HERE = re.compile(r"from\s+\.+\s+import|['\"]\.{1,2}/?(?:index[\w.]*)?['\"]")
 """Imports that name no module: the package around."""
+_AROUND = re.compile("await|reference_|unary_|pointer_|non_null|try_exp|with_exp|expression_list"
+                     "|.*parenthesized")  # fmt: skip
 _UNKNOWN = ("var", "auto", "let", "")
 _WITHOUT_DOT = {"attribute", "member_expression", "selector_expression", "field_access",
                 "member_access_expression", "field_expression", "method_invocation"}  # fmt: skip
@@ -151,8 +153,7 @@ class ResolvedNames:
     def __init__(
         self, tree: SyntaxTree, module: ResolvedNames | None = None, module_name: str = ""
     ) -> None:
-        """module: the names of the file whose classes and functions this one uses; module_name:
-        the last part of what it is imported by."""
+        """module: the names of the file that this one uses; module_name: the end of its path."""
         self.tree, self.module, self._module_name = tree, module, module_name
         self.python = PythonNames(tree)
         self._uses: dict[str, dict[int, Reference]] = {}
@@ -187,8 +188,7 @@ class ResolvedNames:
                 yield use, use.node
 
     def class_named(self, text: str) -> str:
-        """Return the class that a type is; with what is before its dot, or a sign, where that is
-        one of another module than this file's."""
+        """Return the class that a type is; with what is before its dot, or a sign, if not ours."""
         name = class_named(text)
         if not name or self.tree.grammar in ("java", "csharp", "rust"):
             return name
@@ -282,11 +282,7 @@ class ResolvedNames:
                 return self.type_of(inner(first)[0], steps)
             element = self.type_of(first, steps)
             return f"list[{element}]" if element else ""
-        is_around = "parenthesized" in kind or re.match(
-            r"await|reference_|unary_|pointer_|non_null|try_expression|with_expression|expression_list",
-            kind,
-        )
-        last = node.named_children[-1:] if is_around else ()
+        last = node.named_children[-1:] if _AROUND.match(kind) else ()
         return self.type_of(last[0], steps) if last else ""
 
     def _of_variable(self, node: Node, name: str, steps: int) -> str:
@@ -326,9 +322,7 @@ class ResolvedNames:
             constructors = (outside(node) for _, node in self.declared("constructor"))
             function = next((each for each in constructors if outside(each, 2) == function), None)
         parameters = inner(child_of(child_of(function, "value") or function, "parameters"))
-        return (
-            self.tree.text_of(child_of(parameters[number], "type")) if parameters[number:] else ""
-        )
+        return self.tree.text_of(child_of(next(iter(parameters[number:]), None), "type"))
 
     def _of_field(self, held: str, name: str, steps: int) -> str:
         """Return the type of a field of something whose type is written so."""
@@ -446,9 +440,8 @@ class ResolvedNames:
             if re.search(r"pattern_list|^expression_list$|(?:tuple|array)_pattern", outer.type):
                 position = outer.named_children.index(last)
             else:
-                several = last.type == "array_pattern" or (
-                    "list" in last.type and last.named_child_count > 1
-                )
+                is_list = "list" in last.type and last.named_child_count > 1
+                several = is_list or last.type == "array_pattern"
             value = child_of(outer, "value", "right")
             if value is None and outer.type == "variable_declarator" and outer.child_count > 2:
                 value = outer.children[-1]
