@@ -55,8 +55,8 @@ class TakenPlaces:
         for old in self._places:
             if (again := new.get((id(old.document), old.region.start))) is not None:
                 again.original, old.region.touched = old.original, True
-        remaining = [held for held in self._places if not held.region.touched]
-        self._places = [*remaining, *new.values()]
+        self._places = [held for held in self._places if not held.region.touched]
+        self._places += new.values()
 
     def went_on(self, edit: RecordedEdit, longer: RecordedEdit | None) -> None:
         """A change was joined to an edit, which is another one now; None where it was undone."""

@@ -30,7 +30,7 @@ _CALL = re.compile(r"^call$|call_expression|invocation")
 _STATEMENT = re.compile(r"(?:statement|declaration|definition|_item|directive|assignment)$")
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
 _LISTS = {"list", "tuple", "array"}
-_TARGETS = {"delete_statement", "update_expression", "inc_statement", "dec_statement"}
+_TARGETS = {"delete", "delete_statement", "update_expression", "inc_statement", "dec_statement"}
 _NAMING = ("name", "key", "left", "function", "property", "field")
 
 
@@ -188,7 +188,8 @@ def is_target(node: Node) -> bool:
     """Return whether something is assigned to a node, or it is deleted."""
     outer = kind_of(node.parent)
     is_left = child_of(node.parent, "left") == node
-    return (is_left and ("assign" in outer or "for" in outer)) or outer in _TARGETS
+    is_changed = {outer, kind_of(child_of(node.parent, "operator"))} & _TARGETS
+    return (is_left and ("assign" in outer or "for" in outer)) or bool(is_changed)
 
 
 # What a literal or a called function is for
@@ -208,6 +209,8 @@ def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
         outer = outside(of_type)
         returned = child_of(outer, "return_type", "result") == of_type
         return ("type", "" if returned else re.sub("^[a-z]+_(?=.*parameter)", "", kind_of(outer)))
+    if kind_of(parent) == "parameters" and node.type == "identifier":
+        return ("parameter",)
     names = _names_around(tree, node) if is_literal(node) else ()
     return ("literal", *names) if names else ()
 

@@ -23,6 +23,7 @@ _NO_BLOCKS = re.compile("^(?:block|module|(?:augmented_)?assignment|for_in_claus
 _OF_ALL = re.compile("^(?:list|tuple|\\w+_list|binary_operator|parenthesized_expression)$")
 PARTIAL = re.compile(r"(?:functools\.)?partial\(")
 """A call that hands its arguments on to the first of them."""
+_FIRST_PARAMETER = re.compile(r"\((?:\s|\*|#.*)*(\w+)")
 _WORD = re.compile(r"\w+")
 _CLASS = re.compile(r"\bclass\s+(\w+)")
 _NO_ANNOTATION = {"Literal", "Annotated"}
@@ -71,7 +72,6 @@ class _PythonMembers:
         self.tree, self._python = python.tree, python
         self._names = names
         self._class_names = set(_CLASS.findall(self.tree.text))
-        self._first_parameters: dict[Scope, str] = {}
         self._classes: dict[tuple[str, Scope | None], Scope | None] = {}
         self._functions: dict[str, list[tuple[Scope, Node]]] | None = None
         self._times: dict[tuple[Scope | None, str], int] = {}
@@ -119,13 +119,8 @@ class _PythonMembers:
         return scope_of(self.tree, node) if node is not None and is_defined else None
 
     def _first_parameter(self, function: Scope) -> str:
-        if function not in self._first_parameters:
-            parameters = child_of(self.tree.node(function.start, function.end), "parameters")
-            first = next(iter(inner(parameters)), None)
-            if kind_of(first) != "identifier":
-                first = next(iter(inner(first)), None)
-            self._first_parameters[function] = self.tree.text_of(first)
-        return self._first_parameters[function]
+        first = _FIRST_PARAMETER.search(self.tree.text, function.start, function.end)
+        return first[1] if first else ""
 
     # Arguments that are given by name
 
@@ -270,11 +265,8 @@ def _in_strings(tree: SyntaxTree, name: str, names: list[Occurrence]) -> list[Re
 def _is_exported(tree: SyntaxTree, string: Node) -> bool:
     """Return whether a string is one of ``__all__``."""
     outer = (node for node in around(string) if not _OF_ALL.match(node.type))
-    node = next(outer, None)
-    if kind_of(node) == "call":
-        return tree.text_of(child_of(node, "function")) in ("__all__.append", "__all__.extend")
-    is_assigned = kind_of(node) in ("assignment", "augmented_assignment")
-    return is_assigned and tree.text_of(child_of(node, "left")) == "__all__"
+    named = tree.text_of(child_of(next(outer, None), "left", "function"))
+    return named in ("__all__", "__all__.append", "__all__.extend")
 
 
 def _is_annotation(tree: SyntaxTree, string: Node) -> bool:
