@@ -158,9 +158,7 @@ class EditHistory:
     """
 
     def __init__(
-        self,
-        may_be_read: Callable[[Document], bool],
-        clock: Callable[[], float] = time.monotonic,
+        self, may_be_read: Callable[[Document], bool], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._may_be_read = may_be_read
         self._clock = clock
@@ -202,10 +200,7 @@ class EditHistory:
         self._lines[document.uri] = document, list(document.lines)
 
     def changed(
-        self,
-        document: Document,
-        edits: list[TextEdit[Position]],
-        origin: Origin = "typed",
+        self, document: Document, edits: list[TextEdit[Position]], origin: Origin = "typed"
     ) -> None:
         """One notification changed a document by ``edits``; it reads as it does after them.
         ``origin``: what is known of how it was made."""

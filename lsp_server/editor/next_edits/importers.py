@@ -149,12 +149,8 @@ def importing_files(
                     uses += members.places(name, each, is_argument=is_argument).meant
             by_path.setdefault(path, {}).update((each.start, each) for each in uses)
             # Types of Java and C# are told by their names alone.
-            is_relay = (
-                is_user
-                and not path.endswith((".java", ".cs"))
-                and not (is_go and _is_beside(path, module))
-            )
-            hands_on = is_relay or _hands_on(names, path, use, owner or name)
+            is_end = path.endswith((".java", ".cs")) or (is_go and _is_beside(path, module))
+            hands_on = (is_user and not is_end) or _hands_on(names, path, use, owner or name)
             is_new = path not in modules and posixpath.dirname(path) not in rivals
             if hands_on and is_new and len(modules) < MOST_MODULES:
                 modules.append(path)
@@ -204,9 +200,8 @@ def _stem(path: str) -> str:
 def _has_another(names: ResolvedNames, path: str, modules: list[str], owner: str) -> bool:
     """Return whether a file has something else that is called as a class of some modules."""
     imported = [use for use, _ in names.declared(owner) if use.is_foreign]
-    return bool(imported) and not any(
-        next(_places(names, path, module, owner), None) for module in modules
-    )
+    uses = (next(_places(names, path, module, owner), None) for module in modules)
+    return bool(imported) and not any(uses)
 
 
 def _hands_on(names: ResolvedNames, path: str, module: str, name: str) -> bool:
@@ -254,9 +249,8 @@ def _uses_any(
     if tree.grammar == "java":
         return f".{givers[0]};" in tree.text
     folder = posixpath.dirname(path)
-    if path.endswith(_SCRIPTS) and any(
-        module in script_paths(use, folder) for use in _DEFAULT.findall(tree.text)
-    ):
+    defaults = _DEFAULT.findall(tree.text) if path.endswith(_SCRIPTS) else ()
+    if any(module in script_paths(use, folder) for use in defaults):
         return True
     used = (name for name in dict.fromkeys(givers) if name in words)
     return any(next(_places(names, path, module, name), None) is not None for name in used)

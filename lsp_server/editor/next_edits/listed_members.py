@@ -1,11 +1,12 @@
 """Tables and switches that list all members of an enum, a union or constants of one type: a member
-that is added is offered its entry, copied from the last."""
+that is added is offered its entry, copied from that of the member before it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.renames import is_given
@@ -24,8 +25,16 @@ FEWEST = 2
 _TABLE = re.compile(
     r"^(?:dictionary|object|array|list|literal_value|switch_body|block|expression_switch_statement)$"
 )
-_WORD = r"(?<![^\W_])%s(?![^\W_])"
-_KEY = re.compile(r"(?:case\s+)?[\[(\"']?(?:\w+(?:\.|::))*(\w+)[\]\"']?\s*(?::|=>|,|\Z)")
+_WORD = r"(?:(?<![^\W_])|(?<=[a-z\d])(?=[A-Z]))%s(?:(?![^\W_])|(?<=[a-z])(?=[A-Z]))"
+_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
+_CASES: tuple[Callable[[str], str], ...] = (str, str.lower, str.upper, str.capitalize, str.title)
+_SPELLINGS = tuple(product(_CASES, ("", *"_- ")))
+"""How a name is written, as words with something between them."""
+_QUOTED = re.compile(r"([\"'`]).*?\1")
+_COLUMN = re.compile(r"([^\n:]*:) +(.*)")
+_NAME = r"(?:\w+(?:\.|::))*(?P<name>[\w-]+)"
+_KEY = re.compile(rf"(?:case\s+)?[\[(\"']?{_NAME}[\]\"']?\s*(?::|=>|,|\Z)")
+_VALUE = re.compile(rf"[\[(]?([\"'])[\w -]+\1\]?\s*(?::|=>|,)\s*[\"']?{_NAME}[\"']?[\])]?\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,17 +42,50 @@ class AddedMember:
     """A member that came to an enum, a union or a list of constants."""
 
     name: str
+    number: int
+    """Members that are declared before it."""
     others: tuple[str, ...]
     exported: str
     """The name that files which list the members have from this one; empty where they have none."""
 
     def entries(self, tree: SyntaxTree) -> Iterator[TextEdit[int]]:
-        """Yield the member's entries in the tables of a text that list every other one."""
-        for table in _tables(tree, self.others[-1]):
-            entries = {key[1]: child for child in table.named_children
-                       if (key := _KEY.match(tree.text_of(child)))}  # fmt: skip
-            if set(self.others) <= set(entries) and self.name not in entries:
-                yield _copied(tree, [entries[member] for member in self.others], self.name)
+        """Yield the member's entries in the tables of a text that list every other one: behind that
+        of the member before it, or the last where they are in another order."""
+        for table, finder in product(_tables(tree, self.others[-1]), (_KEY, _VALUE)):
+            entries = {match["name"]: (match, child) for child in table.named_children
+                       if (match := finder.match(tree.text_of(child).rstrip()))}  # fmt: skip
+            listed = [member for member in entries if member in self.others]
+            if len(listed) < len(self.others) or self.name in entries:
+                continue
+            number = self.number if listed == list(self.others) else len(listed)
+            copied = listed[max(number - 1, 0)]
+            texts = {member: _around(entries[member][0]) for member in listed}
+            copy = self._copied(tree, texts, copied, is_value=finder is _VALUE)
+            if copy:
+                yield _insertion(tree, entries[copied][1], copy, is_before=not number)
+
+    def _copied(
+        self, tree: SyntaxTree, texts: dict[str, str], copied: str, *, is_value: bool
+    ) -> str:
+        """Return the entry of a member for this one. If all entries hold the names of their
+        members, in one spelling, so does the copy. It is empty where only some do so in their
+        code, and where it would hold a name that the text has not.
+
+        is_value: the member is the value, and the key its name."""
+        holds_own = is_value
+        for case, between in _SPELLINGS:
+            spelt = {name: case(" ".join(_PARTS.findall(name))).replace(" ", between)
+                     for name in (*texts, self.name)}  # fmt: skip
+            holding = {name: re.search(_WORD % re.escape(spelt[name]), text)
+                       for name, text in texts.items()}  # fmt: skip
+            if all(holding.values()):
+                copy = re.sub(_WORD % re.escape(spelt[copied]), spelt[self.name], texts[copied])
+                words = re.findall(r"\w+", _QUOTED.sub("", copy))
+                text_words = {self.name, *re.findall(r"\w+", tree.text)}
+                return copy.replace("\0", self.name) if text_words.issuperset(words) else ""
+            code = _QUOTED.sub("", texts[copied])
+            holds_own |= re.search(_WORD % re.escape(spelt[copied]), code) is not None
+        return "" if holds_own else texts[copied].replace("\0", self.name)
 
 
 def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> AddedMember | None:
@@ -62,10 +104,10 @@ def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Add
     others = tuple(name for name in members if name != came[0])
     identifier = child_of(declaration, "name")
     if identifier is None:
-        return AddedMember(came[0], others, others[-1])
-    return AddedMember(
-        came[0], others, now.text_of(identifier) if is_given(now, identifier) else ""
-    )
+        exported = others[-1]
+    else:
+        exported = now.text_of(identifier) if is_given(now, identifier) else ""
+    return AddedMember(came[0], members.index(came[0]), others, exported)
 
 
 def _members(tree: SyntaxTree, offset: int) -> tuple[Node | None, list[str]]:
@@ -102,27 +144,26 @@ def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
                 yield node
 
 
-def _copied(tree: SyntaxTree, entries: Sequence[Node], name: str) -> TextEdit[int]:
-    """Return the insertion of an entry of ``name`` after the last, with its value. If all values
-    hold the names of their members, in one spelling, so does the new one."""
-    texts = [tree.text_of(entry).rstrip() for entry in entries]
-    keys = [_KEY.match(text) for text in texts]
-    pairs = [(key[1], text[key.end(1) :]) for key, text in zip(keys, texts, strict=True) if key]
-    entry, text, key, (member, value) = max(
-        zip(entries, texts, keys, pairs, strict=True), key=lambda each: each[0].start_byte
-    )
-    for spelt in (str, str.lower, str.upper, str.capitalize):
-        holds = [re.search(_WORD % re.escape(spelt(word)), rest) for word, rest in pairs]
-        if all(holds):
-            value = re.sub(_WORD % re.escape(spelt(member)), spelt(name), value)
-            break
-    assert key is not None
-    copy = text[: key.start(1)] + name + value
+def _around(match: re.Match[str]) -> str:
+    """Return the text of an entry with its member left out."""
+    return f"{match.string[: match.start('name')]}\0{match.string[match.end('name') :]}"
+
+
+def _insertion(tree: SyntaxTree, entry: Node, copy: str, *, is_before: bool) -> TextEdit[int]:
+    """Return the insertion of a copy of an entry before or behind it."""
     start = tree.start(entry)
-    end = start + len(text)
+    end = start + len(tree.text_of(entry).rstrip())
     line = tree.text[tree.text.rfind("\n", 0, start) + 1 : start]
     between = f"\n{line}" if not line.strip() else " "
-    if tree.text[end : end + 1] == ",":
-        return TextEdit(end + 1, end + 1, f"{between}{copy},", f"add {name}")
     comma = "" if "case" in entry.type else ","
-    return TextEdit(end, end, f"{comma}{between}{copy}", f"add {name}")
+    old, new = _COLUMN.fullmatch(tree.text_of(entry)), _COLUMN.fullmatch(copy)
+    if old and new and tree.grammar == "go" and "\n" in between:
+        # The values stand below each other.
+        copy = f"{new[1]} ".ljust(old.start(2)) + new[2]
+    if is_before:
+        return TextEdit(start, start, f"{copy}{comma}{between}", "")
+    # A comment behind an entry is of that entry.
+    comma_end = re.compile(r",(?:[ \t]*(?://|#)[^\n]*)?" if "\n" in between else ",")
+    if match := comma_end.match(tree.text, end):
+        return TextEdit(match.end(), match.end(), f"{between}{copy},", "")
+    return TextEdit(end, end, f"{comma}{between}{copy}", "")

@@ -207,10 +207,7 @@ class NextEditModel:
         return THRESHOLDS[self._settings().gate]
 
     async def ask(
-        self,
-        request: WindowRequest,
-        tell: Callable[[ConfidentChanges], None],
-        priority: int = EDIT,
+        self, request: WindowRequest, tell: Callable[[ConfidentChanges], None], priority: int = EDIT
     ) -> None:
         """Ask for a window; ``tell`` is told the first change once the answer is back in the
         window, and all of them at its end. Leaving cancels it."""

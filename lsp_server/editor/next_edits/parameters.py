@@ -225,11 +225,8 @@ def calls_at(tree: SyntaxTree, uses: Iterable[Reference]) -> list[Node]:
         if called is None or call is None:
             continue
         arguments = called.next_sibling
-        if (
-            arguments is not None
-            and call.type == "token_tree"
-            and tree.text_of(arguments)[:1] == "("
-        ):
+        is_macro = call.type == "token_tree" and tree.text_of(arguments)[:1] == "("
+        if arguments is not None and is_macro:
             calls.append(arguments)
         is_called = any(child_of(call, name) == called for name in _CALLED)
         if child_of(call, "arguments") is not None and is_called:

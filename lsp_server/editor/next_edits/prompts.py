@@ -72,11 +72,7 @@ def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
             pieces.append((fmt.marker.format(number=number), False))
         if fmt.cursor and window.cursor is not None and window.cursor[0] == index:
             column = window.cursor[1]
-            pieces += [
-                (line[:column], True),
-                (fmt.cursor, False),
-                (f"{line[column:]}\n", True),
-            ]
+            pieces += [(line[:column], True), (fmt.cursor, False), (f"{line[column:]}\n", True)]
         else:
             pieces.append((f"{line}\n", True))
     if fmt.marker:

@@ -79,10 +79,7 @@ def _tokens_by_role(tree: SyntaxTree, start: int, end: int) -> dict[str, Counter
     roles: dict[str, Counter[str]] = {}
     for leaf in _leaves(tree, start, end):
         if role := _role(leaf):
-            first, last = (
-                max(start, tree.start(leaf)),
-                min(end, tree.end(leaf)),
-            )
+            first, last = (max(start, tree.start(leaf)), min(end, tree.end(leaf)))
             roles.setdefault(role, Counter()).update(_TOKEN.findall(tree.text[first:last]))
     return roles
 

@@ -262,11 +262,9 @@ class Members:
             text = tree.text_of(child_of(literal, "name", "type"))
             return class_around(tree, literal) if text == "Self" else self._names.class_named(text)
         if kind in ("literal_value", "object", "object_pattern"):
-            if class_name := self._names.class_named(
-                self._expected(literal)
-            ) or self._names.class_of(literal):
-                return class_name
-            return None if self._may_be(literal, owner) else ""
+            expected = self._names.class_named(self._expected(literal))
+            unknown = None if self._may_be(literal, owner) else ""
+            return expected or self._names.class_of(literal) or unknown
         if kind == "initializer_expression":
             return self._names.class_named(tree.text_of(child_of(outer, "type")))
         if kind == "with_expression":

@@ -80,10 +80,8 @@ class Reference:
     @property
     def span(self) -> Span:
         """Offsets of the text that a rename replaces."""
-        return (
-            self.first if self.first >= 0 else self.start,
-            self.last if self.last >= 0 else self.end,
-        )
+        first = self.first if self.first >= 0 else self.start
+        return first, self.last if self.last >= 0 else self.end
 
     def written(self, new: str) -> str:
         """Return the text that a rename to ``new`` inserts."""
@@ -91,16 +89,10 @@ class Reference:
 
     def moved(self, by: int) -> Reference:
         """Return the reference in a text with ``by`` more characters before it."""
-        scope = self.scope
-        return replace(
-            self,
-            start=self.start + by,
-            end=self.end + by,
-            first=self.first + by if self.first >= 0 else -1,
-            last=self.last + by if self.last >= 0 else -1,
-            scope=replace(scope, start=scope.start + by, end=scope.end + by) if scope else None,
-            node=None,
-        )
+        scope, offsets = self.scope, (self.start, self.end, self.first, self.last)
+        start, end, first, last = (offset + by if offset >= 0 else -1 for offset in offsets)
+        moved = replace(scope, start=scope.start + by, end=scope.end + by) if scope else None
+        return replace(self, start=start, end=end, first=first, last=last, scope=moved, node=None)
 
 
 _VARIABLE, _MEMBER, _KEY = NameUse.VARIABLE, NameUse.MEMBER, NameUse.KEY
@@ -207,9 +199,8 @@ def _short_form(tree: SyntaxTree, node: Node, span: Span) -> Spelling | None:
     name, kind, parent = tree.text[slice(*span)], node.type, node.parent
     outer = kind_of(parent)
     if kind in ("shorthand_property_identifier", "shorthand_property_identifier_pattern"):
-        return Spelling(
-            _VARIABLE, kind.endswith("pattern") and is_declared(node), before=f"{name}: "
-        )
+        declares = kind.endswith("pattern") and is_declared(node)
+        return Spelling(_VARIABLE, declares, before=f"{name}: ")
     if parent is None:
         return None
     if outer == "shorthand_field_initializer":
@@ -351,11 +342,8 @@ def is_declared(node: Node) -> bool:
 
 def _is_no_part(parent: Node, kind: str, inner: Node) -> bool:
     """Return whether what is in a pattern is no part of what it gives: a type, a key, a default."""
-    fields = ["type", "right", "key", "default", "size"]
-    if kind != "pair_pattern":
-        fields.append("value")
-    if kind == "field_pattern":
-        fields.append("name")
+    own = {"pair_pattern": (), "field_pattern": ("value", "name")}.get(kind, ("value",))
+    fields = ("type", "right", "key", "default", "size", *own)
     return any(child_of(parent, name) == inner for name in fields)
 
 
