@@ -145,7 +145,7 @@ def test_instruction_box_has_ready_made_and_earlier_ones(
     window.select_lines(edit.first, edit.last)
     window.keys("Control+k", "Control+e")
     rows = window.page.locator(LIST_ROW)
-    rows.filter(has_text="Redraft: add a docstring").first.wait_for()
+    rows.filter(has_text="Redraft: remove the docstring").first.wait_for()
     window.picture(media / "vscode-instruction.png")
     rows.filter(has_text=edit.instruction).first.wait_for()
     window.keys("Escape")
@@ -154,14 +154,12 @@ def test_instruction_box_has_ready_made_and_earlier_ones(
 
 def test_ready_made_instruction_is_carried_out(window: Window, server: Server) -> None:
     edit = opened_for_edit(window, server, "preset.py")
-    with server.halted_engine():
-        window.keys("Control+k", "Control+e")
-        ready_made = window.page.locator(LIST_ROW, has_text="Redraft: add a docstring")
-        ready_made.first.click()
-        window.wait(window.in_preview, "preview")
-        window.toast("add a docstring").get_by_role("button", name="Cancel").click()
-        window.wait(lambda: not window.in_preview(), "no preview")
-    server.wait_idle()
+    window.keys("Control+k", "Control+e")
+    window.page.locator(LIST_ROW, has_text="Redraft: remove the docstring").first.click()
+    window.wait(window.in_preview, "preview")
+    window.wait(lambda: not window.proposes(edit.text), "proposal")
+    window.keys("Control+Backspace")
+    wait_decided(window)
     assert on_disk(window, "preset.py") == edit.text
 
 
