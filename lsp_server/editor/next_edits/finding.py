@@ -87,8 +87,9 @@ class Elsewhere:
         """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
         proposed = []
         is_argument = self.rename is not None and self.rename.is_argument
+        renamed = self.rename.new if self.rename is not None else ""
         where = folder, module, self.name, opened, self.owner
-        for file in importing_files(*where, is_argument=is_argument):
+        for file in importing_files(*where, is_argument=is_argument, renamed=renamed):
             names, edits = file.names, list[TextEdit[int]]()
             if self.rename is not None and self.is_parameter:
                 edits += renamed_arguments(file, self.rename, self.name)

@@ -75,10 +75,9 @@ class ImportingFile:
             specifier = outside(use.node)
             specifier = outside(specifier) if kind_of(specifier) == "dotted_name" else specifier
             alias = child_of(specifier, "alias")
-            declared = self.names.use_at(alias) if alias is not None else None
-            for name in self.names.uses(self.names.tree.text_of(alias)) if declared else ():
-                if declared is not None and name.scope == declared.scope and not name.declares:
-                    yield name
+            same = self.names.uses(self.names.tree.text_of(alias)) if alias is not None else []
+            scopes = {other.scope for other in same if other.node == alias}
+            yield from (other for other in same if other.scope in scopes and not other.declares)
 
 
 def importing_files(
@@ -89,16 +88,17 @@ def importing_files(
     owner: str = "",
     *,
     is_argument: bool = False,
+    renamed: str = "",
 ) -> Iterator[ImportingFile]:
     """Yield files below ``folder`` that use ``name`` of the file ``module``, a path in the folder;
     with ``owner`` a member of that class, which is given by its name where the class is called if
-    ``is_argument``.
+    ``is_argument``. renamed: the new name, which the file may have already.
 
     ``opened``: the text of open documents by their paths in the folder; empty where it is not to be
     read. Reads the disk: not for the event loop.
     """
     is_go = module.endswith(".go")
-    declaring, texts = _texts(folder, module, name, opened, is_member=bool(owner))
+    declaring, texts = _texts(folder, module, name, opened, owner, renamed)
     types = ResolvedNames.of(declaring, "", module) if owner else None
     # What stands between brackets of a type is no base.
     heirs = re.compile(
@@ -161,16 +161,21 @@ def importing_files(
 
 
 def _texts(
-    folder: Path, module: str, name: str, opened: Mapping[str, str], *, is_member: bool
+    folder: Path, module: str, name: str, opened: Mapping[str, str], owner: str, renamed: str
 ) -> tuple[str, dict[str, str]]:
     """Return the text that gives a name to others, of Go that of its package, and the texts by
-    path in which it may be used, or where it is a member one of its file's classes."""
+    path in which it may be used, or where it is a member one of its file's classes. A file that has
+    the name from a default is none of these, unless that is what the file's default is called."""
     endings, declaring = _ENDINGS.get(grammar_of("", module), ()), opened.get(module, "")
-    words = [giver for giver in _GIVEN.findall(declaring) if is_member and giver[:1].isupper()]
+    words = [giver for giver in _GIVEN.findall(declaring) if owner and giver[:1].isupper()]
+    word = rf"(?:{owner or name}|{owner or renamed or name})\b"
+    is_default = rf"\bexport\s+default\s+(?:[a-z]+\*?\s+)*{word}|\b{word}\s+as\s+default\b"
+    has_other = rf"^import\s+(?:type\s+)?{owner or name}\b.*\bfrom\b"
+    others = re.compile("(?!)" if re.search(is_default, declaring) else has_other, re.MULTILINE)
     texts: dict[str, str] = {}
     for path, text in readable_texts(folder, opened, endings) if endings else ():
         is_used = any(word in text for word in (name, *words)) or _ALL_ON.search(text)
-        if path != module and is_used:
+        if path != module and is_used and not others.search(text):
             texts[path] = text
         if path != module and path.endswith(".go") and _is_beside(path, module):
             declaring += f"\n{text}"
@@ -242,9 +247,8 @@ def _uses_any(
 ) -> bool:
     """Return whether a file uses one of some names of a module, the first of which is a class."""
     tree = names.tree
-    if tree.grammar == "csharp":
-        return True
-    if tree.grammar in ("go", "java") and _is_beside(path, module):
+    is_near = tree.grammar in ("go", "java") and _is_beside(path, module)
+    if is_near or tree.grammar == "csharp":
         return True
     if tree.grammar == "java":
         return f".{givers[0]};" in tree.text
@@ -280,7 +284,8 @@ def _script_places(names: ResolvedNames, path: str, module: str, name: str) -> I
         if node is None or specifier is None or not _is_of(tree, statement, folder, module):
             continue
         is_name, alias = child_of(specifier, "name") == node, child_of(specifier, "alias")
-        if specifier.type == "import_specifier" and is_name:
+        is_specified = specifier.type == "import_specifier" and is_name
+        if is_specified or specifier.type == "import_clause":
             bound |= {use.scope} if alias is None else set()
             yield replace(use, before="", declares=True)
         elif specifier.type == "export_specifier" and is_name:
@@ -318,9 +323,8 @@ def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Itera
         yield from (use for use in uses if use.use is NameUse.VARIABLE and use.scope is None)
         return
     tail = re.escape(posixpath.basename(package))
-    declared = re.search(
-        rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"', names.tree.text, re.M
-    )
+    line = rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"'
+    declared = re.search(line, names.tree.text, re.MULTILINE)
     if declared is None or not tail or not name[:1].isupper():
         return
     receiver = (declared[1] or posixpath.basename(package)).strip()
@@ -393,12 +397,13 @@ def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module:
     path = names.tree.text_of(receiver)
     uses = names.python.of(path.split(".")[0])
     here = uses.get(names.tree.start(receiver))
-    return here is not None and any(
-        other.scope == here.scope
-        and module in python_paths(_imported(names.tree, other, path), folder)
-        for other in uses.values()
-        if other.use in (Use.IMPORT, Use.ALIAS)
-    )
+    imports = [other for other in uses.values() if other.use in (Use.IMPORT, Use.ALIAS)]
+    same = [
+        _imported(names.tree, other, path)
+        for other in imports
+        if here and other.scope == here.scope
+    ]
+    return any(module in python_paths(text, folder) for text in same)
 
 
 def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:

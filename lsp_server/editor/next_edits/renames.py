@@ -196,10 +196,10 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
     """Return whether other files may use what a name declares: no variable of a function."""
     outer = list(around(name))
     inside = any(_FUNCTION.search(node.type) for node in outer[1:]) and receiver_of(name) is None
-    is_exported = tree.grammar not in ("javascript", "typescript", "tsx") or any(
-        node.type == "export_statement" for node in outer
-    )
-    return is_exported and not inside
+    is_script = tree.grammar in ("javascript", "typescript", "tsx")
+    is_default = re.search(rf"^export default {tree.text_of(name)}\b", tree.text, re.MULTILINE)
+    is_exported = is_default or any(node.type == "export_statement" for node in outer)
+    return not inside and bool(is_exported or not is_script)
 
 
 def _members_meant(
@@ -216,12 +216,8 @@ def _members_meant(
     if not owner:
         return []
     member_places = members.places(old, owner)
-    declared = [
-        use
-        for use in member_places.meant
-        if use.declares and use.receiver is None and use.node is not None
-        and class_around(tree, use.node) == owner
-    ]  # fmt: skip
+    declaring = (use for use in member_places.meant if use.declares and use.receiver is None)
+    declared = [use for use in declaring if use.node and class_around(tree, use.node) == owner]
     is_again = tree.grammar != "python" and len(declared) > len(changed)
     first = next((use for use in member_places.meant if use.declares), given)
     is_first = first.start in changed or tree.grammar == "go"

@@ -305,9 +305,7 @@ class Members:
             return tree.text_of(annotation)
         if outer.type in ("as_expression", "satisfies_expression"):
             return tree.text_of(outer.named_children[-1])
-        if outer.type in ("array", "list", "literal_value") or (
-            outer.type == "literal_element" and outer.parent is not None
-        ):
+        if outer.type in ("array", "list", "literal_value", "literal_element"):
             around = outer.parent if outer.type == "literal_element" else outer
             if kind_of(outer.parent) == "keyed_element":
                 around = outside(around)
