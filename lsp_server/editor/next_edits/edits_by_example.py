@@ -28,7 +28,7 @@ from lsp_server.editor.next_edits.rewrites import (
     role_of,
 )
 from lsp_server.editor.next_edits.words import refuse_many, whole
-from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.name_uses import NameUse, Span
 from lsp_server.text.syntax.nodes import child_of, enclosing, may_await
 from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.roles import PROSE
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
     from lsp_server.editor.next_edits.history import RecordedEdit
+
+    Instance = tuple[Term, Substitution, Node]
 
 MOST_EDITS = 8
 """Edits that are compared with the last one."""
@@ -163,7 +165,7 @@ def _edits(
 ) -> list[TextEdit[int]]:
     """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``."""
     now = names[1].tree
-    edits: dict[tuple[int, int], tuple[Term, Substitution, Node]] = {}
+    edits: dict[Span, Instance] = {}
     for node in _candidates(rule, now, start, by):
         is_read = not node.has_error and len(edits) <= 1_000
         substitution = _match(rule, now, node) if is_read else None
@@ -301,13 +303,11 @@ def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
     )  # fmt: skip
 
 
-def _outermost(
-    rule: Rule, now: SyntaxTree, edits: dict[tuple[int, int], tuple[Term, Substitution, Node]]
-) -> list[TextEdit[int]]:
+def _outermost(rule: Rule, now: SyntaxTree, edits: dict[Span, Instance]) -> list[TextEdit[int]]:
     """Return the replacement of each place; places within others are part of those."""
-    proposals: dict[tuple[int, int], str] = {}
-    inner: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    around: list[tuple[int, int]] = []
+    proposals: dict[Span, str] = {}
+    inner: dict[Span, list[Span]] = {}
+    around: list[Span] = []
     for span in sorted(edits, key=lambda rewrite: (rewrite[0], -rewrite[1])):
         while around and around[-1][1] <= span[0]:
             around.pop()
@@ -321,12 +321,7 @@ def _outermost(
     return [TextEdit(*span, text) for span, text in sorted(proposals.items()) if span not in within]
 
 
-def _instance(
-    rule: Rule,
-    now: SyntaxTree,
-    instance: tuple[Term, Substitution, Node],
-    inner: dict[tuple[int, int], str],
-) -> str:
+def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span, str]) -> str:
     """Return what a place becomes: the template with what is in the pattern's holes."""
     term, substitution, node = instance
     indent = indent_at(now.text, term.start)

@@ -21,6 +21,7 @@ from lsp_server.editor.next_edits.parameters import (
     edits_of,
     edits_of_method,
     functions_at,
+    is_decorated,
     name_of,
     signature_change,
 )
@@ -31,6 +32,7 @@ from lsp_server.editor.next_edits.renames import (
     rename_in,
     rename_of,
 )
+from lsp_server.editor.next_edits.rewrites import is_target
 from lsp_server.shared.errors import WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.members import Members
@@ -66,6 +68,9 @@ LARGEST_TEXT = 400_000
 """Characters of a document beyond which it is not looked at."""
 
 
+FileEdit = tuple[str, str, TextEdit[int]]
+
+
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
     """A change of the other files of a workspace that use a name of a file."""
@@ -78,12 +83,10 @@ class Elsewhere:
     member: AddedMember | None = None
     is_parameter: bool = False
     """The rename is of a parameter of the name, which calls give by its name."""
-    is_awaited: bool = False
-    """The name is of a function that became asynchronous."""
+    kind: str | None = None
+    """What the function of the name became."""
 
-    def edits(
-        self, folder: Path, module: str, opened: Mapping[str, str]
-    ) -> list[tuple[str, str, TextEdit[int]]]:
+    def edits(self, folder: Path, module: str, opened: Mapping[str, str]) -> list[FileEdit]:
         """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
         proposed = []
         is_argument = self.rename is not None and self.rename.is_argument
@@ -95,8 +98,8 @@ class Elsewhere:
                 edits += renamed_arguments(file, self.rename, self.name)
             elif self.rename is not None:
                 edits += renamed_in(file, self.rename)
-            if self.is_awaited:
-                edits += awaited(names, file.with_aliases())
+            if self.kind is not None:
+                edits += of_kind(names, file.with_aliases(), self.kind)
             elif self.signature is not None and self.owner:
                 edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
@@ -113,8 +116,7 @@ class Found:
     """The edits that follow from the last one in its document, and what to look for in others."""
 
     edits: tuple[TextEdit[int], ...]
-    """Their notes say what they do. One that replaces nothing by nothing only leads the user to its
-    place, where he writes himself."""
+    """One that replaces nothing by nothing only leads the user there; notes say what they do."""
     elsewhere: Elsewhere | None = None
 
 
@@ -138,16 +140,16 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         name = name_of(function)
         is_global = name is not None and is_given(now.tree, name)
         return Found(tuple(calls), elsewhere if is_global else None)
-    name = became_async(last, before.tree, now.tree)
-    if name is not None:
+    if became := new_kind(last, before.tree, now.tree):
+        name, kind = became
         word, owner = now.tree.text_of(name), class_around(now.tree, name)
         own, places = now.use_at(name), Members(now).places(word, owner)
         uses = tuple(use for use in now.uses(word) if own and use.scope == own.scope)
         uses = (() if places.unclear else places.meant) if owner else uses
         if sum(use.declares for use in uses) != 1:
             return Found(())
-        others = Elsewhere(word, owner, is_awaited=True) if is_given(now.tree, name) else None
-        return Found(tuple(awaited(now, uses)), others)
+        others = Elsewhere(word, owner, kind=kind) if is_given(now.tree, name) else None
+        return Found(tuple(of_kind(now, uses, kind)), others)
     member = added_member(last, before.tree, now.tree)
     entries = tuple(member.entries(now.tree)) if member is not None else ()
     follow = entries or tuple(same_change(edits, (before, now)))
@@ -180,24 +182,21 @@ def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
     offset = rename.shift.places[0]
     node = enclosing_with(before.node(offset, offset + len(rename.old)), "parameters")
     name, parameters = name_of(node), child_of(node, "parameters")
-    if name is None or parameters is None or offset > before.end(parameters):
+    is_inside = parameters is not None and offset <= before.end(parameters)
+    if name is None or not (is_inside and BY_NAME.get(before.grammar) and is_given(before, name)):
         return None
     function, owner = before.text_of(name), class_around(before, name)
-    if not BY_NAME.get(before.grammar) or not is_given(before, name):
-        return None
     if function in CONSTRUCTORS:
         function, owner = owner, ""
     return Elsewhere(function, owner, rename=named, is_parameter=True)
 
 
-def renamed_arguments(
-    file: ImportingFile, rename: Rename, function: str
-) -> Iterator[TextEdit[int]]:
+def renamed_arguments(file: ImportingFile, rename: Rename, called: str) -> Iterator[TextEdit[int]]:
     """Yield the arguments of a function's calls that have the name of a renamed parameter."""
     tree = file.names.tree
     uses = [*file.with_aliases()]
     calls = calls_at(tree, uses)
-    calls += calls_of_derived(file.names, function)
+    calls += calls_of_derived(file.names, called)
     # What is given to ``partial`` is called with the rest.
     outer = (outside(use.node, 2) for use in uses)
     calls += [call for call in outer if call and PARTIAL.match(tree.text_of(call))]
@@ -245,34 +244,52 @@ def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
         yield TextEdit(*edit.span, edit.written(rename.new), rename.title)
 
 
-# Functions that became asynchronous
+# Functions that became asynchronous or properties, or are properties no more
 
 
-def became_async(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Node | None:
-    """Return the name of the function that an edit made asynchronous; None for any other edit."""
+def new_kind(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> tuple[Node, str] | None:
+    """Return the name of the function that an edit made one of another kind, and that."""
     start = last.start_offset()
-    old = functions_at(before, start, start + len(last.old_text))
-    new = functions_at(now, start, start + len(last.new_text))
-    others = {before.text_of(name_of(node)) for node in old if not _is_async(before, node)}
-    names = [name for node in new if _is_async(now, node) and (name := name_of(node))]
-    became = [name for name in names if now.text_of(name) in others]
-    return became[0] if len(became) == 1 else None
+    # A decorator is above the line with the parameters.
+    old, new = (functions_at(tree, start, tree.text.find("(", start + len(text)) + 1)
+                for tree, text in ((before, last.old_text), (now, last.new_text)))  # fmt: skip
+    kinds = {before.text_of(name_of(node)): _kind(before, node) for node in old}
+    named = [(name, _kind(now, node)) for node in new if (name := name_of(node)) is not None]
+    became = [(name, kind) for name, kind in named if kinds.get(now.text_of(name), kind) != kind]
+    is_plain = len(became) == 1 and kinds[now.text_of(became[0][0])] != "async"
+    return became[0] if is_plain else None
 
 
-def _is_async(tree: SyntaxTree, function: Node) -> bool:
-    """Return whether what a function gives is awaited: no generator, whose type says so."""
+def _kind(tree: SyntaxTree, function: Node) -> str:
+    """Return ``async`` or ``property``; nothing for any other function, and for a generator."""
+    words = {child.type for child in function.children}
+    if "get" in words or is_decorated(tree, function, r"(?:functools\.)?(?:cached_)?property"):
+        return "property"
     returned = tree.text_of(child_of(function, "return_type"))
     is_promised = tree.grammar == "python" or not returned or "Promise" in returned
     is_generator = "yield" in re.findall(r"\w+", tree.text_of(child_of(function, "body")))
-    is_marked = any(child.type == "async" for child in function.children)
-    return is_marked and is_promised and not is_generator
+    return "async" if "async" in words and is_promised and not is_generator else ""
+
+
+def of_kind(names: ResolvedNames, uses: Iterable[Reference], kind: str) -> list[TextEdit[int]]:
+    """Return what becomes of uses of a function of a new kind: of a property's all or none."""
+    tree, edits = names.tree, list[TextEdit[int]]()
+    read = [use for use in uses if not use.declares]
+    for member in (outside(use.node) for use in read if kind != "async"):
+        call, receiver = outside(member), tree.text_of(child_of(member, "object"))
+        is_called = child_of(call, "function") == member and not inner(child_of(call, "arguments"))
+        is_plain = receiver and names.class_node(receiver) is None and (is_called or not kind)
+        if member is None or call is None or not is_plain or is_target(member):
+            return []
+        start, end = tree.end(member), tree.end(call if kind else member)
+        edits.append(TextEdit(start, end, "" if kind else "()", kind or "call it"))
+    return edits if kind != "async" else awaited(names, read)
 
 
 def awaited(names: ResolvedNames, uses: Iterable[Reference]) -> list[TextEdit[int]]:
     """Return what becomes of the calls that are not awaited in functions that may do so."""
     tree, edits = names.tree, list[TextEdit[int]]()
-    calls = calls_at(tree, (use for use in uses if not use.declares))
-    for call in sorted(calls, key=lambda call: call.end_byte - call.start_byte):
+    for call in sorted(calls_at(tree, uses), key=lambda call: call.end_byte - call.start_byte):
         start, end, outer = tree.start(call), tree.end(call), kind_of(call.parent)
         starts = (tree.start(node) for node in around(call))
         if "await" in outer or any(_HANDED_ON.match(tree.text, offset) for offset in starts):

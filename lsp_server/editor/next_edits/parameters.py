@@ -315,7 +315,7 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     function, owner = now.text_of(name), class_around(now, name)
     is_constructor = function in CONSTRUCTORS or new.type == "constructor_declaration"
     bound = _bound(now, new)
-    by_class = bound and int(not _is_decorated(now, new, "classmethod"))
+    by_class = bound and int(not is_decorated(now, new, "classmethod"))
     names_of = (owner, "") if is_constructor else (function, owner)
     # A method of Go promises nothing: the interface does that wants it.
     count = len(had) if now.grammar != "go" or new.type == "method_elem" else -1
@@ -378,12 +378,13 @@ def _bound(tree: SyntaxTree, function: Node) -> int:
     if tree.grammar == "rust":
         parameters = inner(child_of(function, "parameters"))
         return int(any(node.type == "self_parameter" for node in parameters))
-    is_decorated = kind_of(function.parent) == "decorated_definition"
-    is_method = kind_of(outside(function, 3 if is_decorated else 2)) == "class_definition"
-    return int(is_method and not _is_decorated(tree, function, "staticmethod"))
+    has_decorator = kind_of(function.parent) == "decorated_definition"
+    is_method = kind_of(outside(function, 3 if has_decorator else 2)) == "class_definition"
+    return int(is_method and not is_decorated(tree, function, "staticmethod"))
 
 
-def _is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
+def is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
+    """Return whether a function of Python has a decorator that begins with a pattern."""
     outer = function.parent
     return kind_of(outer) == "decorated_definition" and any(
         re.match(rf"@{name}\b", tree.text_of(node)) for node in inner(outer)

@@ -67,9 +67,8 @@ def refused_removals(
     recent: Sequence[RecordedEdit],
     document: Document,
 ) -> list[tuple[TextEdit[int], str]]:
-    """Return those of the changes that take away what has to stay, and why, in words: definitions,
-    imports and more than a few lines that the user did not touch, unless the text moved, and what
-    no edit names. recent: the edits of all documents, the latest first."""
+    """Return the changes that take away definitions, imports, too many untouched lines or what no
+    edit names, and why. recent: the edits of all documents, the latest first."""
     remaining = [Removal.of(window, hunk, recent, document) for hunk in hunks]
     refused: list[tuple[TextEdit[int], str]] = []
     while first := _first_refused(remaining, recent):
@@ -117,12 +116,9 @@ def _is_named(removal: Removal, gone: Counter[str], names: set[str]) -> bool:
 
 def _taken_away(edits: Iterable[RecordedEdit]) -> set[str]:
     """Return the names that edits took away."""
-    return {
-        word
-        for edit in edits
-        for word in Counter(_WORD.findall(edit.old_text)) - Counter(_WORD.findall(edit.new_text))
-        if len(word) > 1 and not keyword.iskeyword(word)
-    }
+    words = ((_WORD.findall(edit.old_text), _WORD.findall(edit.new_text)) for edit in edits)
+    gone = {word for old, new in words for word in Counter(old) - Counter(new)}
+    return {word for word in gone if len(word) > 1 and not keyword.iskeyword(word)}
 
 
 def _is_definition(line: str) -> bool:

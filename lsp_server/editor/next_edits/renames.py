@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _NAME = re.compile(r"[^\W\d]\w*")
+Starts = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) ->
     return rename
 
 
-def rename_of(before: ResolvedNames, old: str, new: str, changed: tuple[int, ...]) -> Rename | None:
+def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Rename | None:
     """Return the rename of what is declared at some places; None if it is unclear or collides."""
     tree, names = before.tree, before.uses(old)
     if tree.grammar in MARKUP:
@@ -203,12 +204,7 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
 
 
 def _members_meant(
-    members: Members,
-    before: ResolvedNames,
-    old: str,
-    new: str,
-    changed: tuple[int, ...],
-    given: Reference,
+    members: Members, before: ResolvedNames, old: str, new: str, changed: Starts, given: Reference
 ) -> list[Reference]:
     """Return all places of a class's member; none where one is unclear, or ``new`` is in use."""
     tree, node = before.tree, given.node

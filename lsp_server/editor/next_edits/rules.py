@@ -79,12 +79,10 @@ def _against(window: Window, hunk: TextEdit[int], edit: RecordedEdit) -> str:
     if end < 0 or first > len(window.lines):
         return ""
     starts = [*accumulate((len(line) + 1 for line in window.lines), initial=0)]
-    bounded = [min(max(line, 0), len(window.lines)) for line in (first, end)]
-    start_at, end_at = (starts[line] for line in bounded)
+    start_at, end_at = (starts[min(max(line, 0), len(window.lines))] for line in (first, end))
     if hunk.end < start_at or hunk.start > end_at or (hunk.start == end_at > start_at):
         return ""
-    old = [shown_line(line) for line in edit.old]
-    new = [shown_line(line) for line in edit.new]
+    old, new = ([shown_line(line) for line in lines] for lines in (edit.old, edit.new))
     after = apply_hunks(window.text, [hunk])
     grown = len(hunk.text) - (hunk.end - hunk.start)
     becomes = after[min(start_at, hunk.start) : max(end_at, hunk.end) + grown]

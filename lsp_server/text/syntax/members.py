@@ -99,8 +99,7 @@ class Members:
 
     def _of_string(self, string: Node | None) -> str:
         """Return the typed dictionary whose key a string is; empty where it is none."""
-        outer = outside(string)
-        dictionary = outside(outer)
+        outer, dictionary = outside(string), outside(string, 2)
         if dictionary and kind_of(outer) == "pair" and child_of(outer, "key") == string:
             return self._names.class_named(self._expected(dictionary))
         held = child_of(outer, "value") if kind_of(outer) == "subscript" else None

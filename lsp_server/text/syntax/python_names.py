@@ -152,11 +152,10 @@ def _use(node: Node) -> Use:
         return Use.KEYWORD
     if parent.type in ("global_statement", "nonlocal_statement"):
         return Use.DECLARATION
-    if parent.type in ("as_pattern_target", "delete_statement"):
-        return Use.VARIABLE
     if _is_parameter(node):
         return Use.PARAMETER
-    return Use.VARIABLE if _is_assigned(node) else Use.READ
+    is_bound = parent.type in ("as_pattern_target", "delete_statement") or _is_assigned(node)
+    return Use.VARIABLE if is_bound else Use.READ
 
 
 def _use_in_path(node: Node, path: Node) -> Use:

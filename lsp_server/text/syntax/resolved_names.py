@@ -505,10 +505,9 @@ class ResolvedNames:
     def _of_loop(self, value: Node, index: int, steps: int) -> str:
         function, arguments = child_of(value, "function"), child_of(value, "arguments")
         called = self.tree.text_of(function)
-        if called == "enumerate" and arguments is not None and index == 1:
-            return self._element(self.type_of(arguments.named_children[0], steps), is_loop=True)
-        if called == "zip" and 0 <= index < len(inner(arguments)):
-            return self._element(self.type_of(inner(arguments)[index], steps), is_loop=True)
+        number = {"enumerate": index - 1, "zip": index}.get(called, -1)
+        if 0 <= number < len(inner(arguments)):
+            return self._element(self.type_of(inner(arguments)[number], steps), is_loop=True)
         if called.endswith(".items") and index >= 0:
             return self._element(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
