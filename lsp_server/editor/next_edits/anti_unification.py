@@ -99,6 +99,12 @@ def is_literal(node: Node) -> bool:
     return not is_outer and node.type not in ("literal_value", "string_type")
 
 
+def respelt(term: Term, function: str, other: str) -> str:
+    """Return the text of a term; where a literal has the name of a function, with the other's."""
+    is_named = function and is_literal_kind(term.kind)
+    return re.sub(rf"\b{function}\b", other, term.text) if is_named else term.text
+
+
 def is_literal_kind(kind: str) -> bool:
     """Return whether a kind of node is one of literals."""
     return _LITERAL.search(kind) is not None
@@ -110,14 +116,16 @@ def is_body(node: Node) -> bool:
 
 
 class Generalisation:
-    """Anti-unifies pairs of terms; all of them share their holes."""
+    """Anti-unifies pairs of terms; all of them share their holes. Literals are equal where each
+    has the name of its own function in the same place."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: str = "", other: str = "") -> None:
         self._holes: dict[tuple[str, str], int] = {}
+        self._functions = function, other
 
     def of(self, term: Term, other: Term) -> Pattern:
         """Return the least general pattern of two terms; holes are placed as in the first."""
-        if (term.kind, term.text) == (other.kind, other.text):
+        if (term.kind, respelt(term, *self._functions)) == (other.kind, other.text):
             return term
         if term.kind != other.kind or not term.parts or not other.parts:
             hole = self._hole(term.text, other.text, term.start)

@@ -16,12 +16,14 @@ from lsp_server.editor.next_edits.anti_unification import (
     Term,
     is_literal,
     matches,
+    respelt,
     term_of,
 )
 from lsp_server.editor.next_edits.rewrite_rules import Rule, generalised, rule_of_one
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
+    function_around,
     indent_at,
     is_target,
     rewrites,
@@ -55,6 +57,8 @@ _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
+_NOTHING = re.compile(r"nil|None|null|undefined|true|false|True|False")
+"""What an operation compares with itself, which no function does."""
 _OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp")
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
                     r"|field_exp|subscript|index_exp")  # fmt: skip
@@ -185,11 +189,11 @@ def _edits(
         # The examples may mean different variables.
         is_same = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
         moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
-        meanings, kinds = _meanings(names[1], name), {scope and scope.kind for scope in scopes}
+        meanings, kinds = _meanings(names[1], name), {_kind(scope) for scope in scopes}
         for span in list(edits):
             held = meanings(*span)
             starts = {scope and scope.start for scope in held}
-            if starts != moved if is_same else {scope and scope.kind for scope in held} != kinds:
+            if starts != moved if is_same else {_kind(scope) for scope in held} != kinds:
                 del edits[span]
     came = {leaf.text for leaf in rule.template.leaves() if leaf.is_named} - leaves
     for name in filter(_NAME.fullmatch, came):
@@ -216,6 +220,12 @@ def _meanings(names: ResolvedNames, name: str) -> Callable[[int, int], set[Scope
     starts = [use.start for use in uses]
     scopes = [use.scope for use in uses]
     return lambda start, end: {*scopes[bisect_left(starts, start) : bisect_left(starts, end)]}
+
+
+def _kind(scope: Scope | None) -> str:
+    """Return the kind of a scope; those within functions are alike, as a parameter's."""
+    is_outer = scope is None or scope.is_class or scope.kind == "module"
+    return "function" if not is_outer else scope.kind if scope is not None else ""
 
 
 def _candidates(rule: Rule, now: SyntaxTree, start: int, by: int) -> Iterator[Node]:
@@ -278,6 +288,8 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
+    if rule.is_called_instead and any(_NOTHING.fullmatch(held) for held, _, _ in edits.values()):
+        return None
     around: Node | None = node
     for _ in range(3):
         # An argument's call is around the list of its arguments.
@@ -326,8 +338,14 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
     term, substitution, node = instance
     indent = indent_at(now.text, term.start)
     template, pieces, offset = rule.template, [], rule.template.start
+    functions = rule.example.function, function_around(now, node)
+    came = {leaf.text: respelt(leaf, *functions) for leaf in template.leaves()}
+    for leaf in rule.pattern.leaves():
+        came.pop(leaf.text, None)
 
     def literal(text: str) -> str:
+        for leaf, new in came.items():
+            text = text.replace(leaf, new) if leaf != new else text
         return re.sub(rf"(\r?\n){rule.indent}", lambda edits: edits[1] + indent, text)
 
     for hole, around in _holes(template):

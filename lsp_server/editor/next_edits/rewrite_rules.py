@@ -61,6 +61,14 @@ class Rule:
     by_role: bool = False
 
     @property
+    def is_called_instead(self) -> bool:
+        """Return whether a call has the operands of an operation: ``errors.Is(err, ErrGone)``."""
+        is_operation = re.search("binary|comparison", self.pattern.kind) is not None
+        kept = {hole.number for hole in self.pattern.holes()}
+        holes = {hole.number for hole in self.template.holes()}
+        return is_operation and _CALL.search(self.template.kind) is not None and kept == holes
+
+    @property
     def title(self) -> str:
         """The text that the user is told."""
         return f"{_short(self.example.old.text)} → {_short(self.example.new.text)}"
@@ -82,7 +90,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             level.old.text == same.old.text and level.new.text == same.new.text
         ) and level.old.start <= other[0].old.start < level.old.end:  # fmt: skip
             break
-        generalisation = Generalisation()
+        generalisation = Generalisation(level.function, same.function)
         pattern = generalisation.of(level.old, same.old)
         template = generalisation.of(level.new, same.new)
         if not isinstance(pattern, Term):
@@ -111,7 +119,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     """Return both with holes for operands, arguments and what comes twice that stay as they are."""
-    constant = _constant(pattern) & {term.text for term in _parts(template)}
+    constant = _constant(pattern, template) & {term.text for term in _parts(template)}
     before, after = ({_key(term) for term in _parts(each) if _OPERAND.search(term.kind)}
                      for each in (pattern, template))  # fmt: skip
     common = before & after
@@ -136,8 +144,9 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     return loose(pattern), loose(template)
 
 
-def _constant(pattern: Term) -> set[str]:
-    """Return the texts without holes that a pattern has twice, and those of arguments."""
+def _constant(pattern: Term, template: Term) -> set[str]:
+    """Return the texts without holes that a pattern has twice, and those of arguments: all of them
+    where the call is taken apart."""
     terms = [term for term in _parts(pattern) if term.is_named and next(term.holes(), None) is None]
     texts = [term.text for term in terms if re.search("identifier|member|attribute", term.kind)]
     arguments = {term.text for term in terms if term.kind == "type"}
@@ -147,7 +156,17 @@ def _constant(pattern: Term) -> set[str]:
             named = re.compile("identifier|member|attribute|selector")
             values = (each for each in term.parts if isinstance(each, Term) and each in terms)
             arguments |= {each.text for each in values if named.search(each.kind)}
+    if len(_arguments(pattern)) > 1 and len(_arguments(pattern)) != len(_arguments(template)):
+        arguments |= {each.text for each in _arguments(pattern) if each in terms}
     return arguments | {text for text in texts if texts.count(text) > 1}
+
+
+def _arguments(call: Term) -> list[Term | Hole]:
+    """Return the arguments of a call; none for any other term."""
+    last = call.parts[-1] if call.parts else call
+    is_list = isinstance(last, Term) and _CALL.search(call.kind) and "argument" in last.kind
+    parts = last.parts if isinstance(last, Term) and is_list else ()
+    return [each for each in parts if isinstance(each, Hole) or each.is_named]
 
 
 def _parts(term: Term) -> Iterator[Term]:
@@ -231,7 +250,8 @@ def _gone(rule: Rule) -> list[str]:
 def _is_sense_changed(rule: Rule) -> bool:
     """Return whether an operator or keyword alone became another one, of another sense."""
     pattern, template = rule.pattern, rule.template
-    if (pattern.text, template.text) in _SAME_OPERATORS or _has_twice(rule):
+    is_same = (pattern.text, template.text) in _SAME_OPERATORS
+    if is_same or rule.is_called_instead or _has_twice(rule):
         return False
     if not pattern.parts:
         return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))

@@ -9,8 +9,9 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
+from lsp_server.editor.next_edits.parameters import name_of
 from lsp_server.text.line_diff import opcodes
-from lsp_server.text.syntax.nodes import child_of, inner, kind_of, outside
+from lsp_server.text.syntax.nodes import around, child_of, inner, kind_of, outside
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -31,6 +32,7 @@ _STATEMENT = re.compile(r"(?:statement|declaration|definition|_item|directive|as
 _ENDS = re.compile(r"(?:statement|block|module|program|definition|body)$")
 _LISTS = {"list", "tuple", "array"}
 _TARGETS = {"delete", "delete_statement", "update_expression", "inc_statement", "dec_statement"}
+_TARGET = re.compile("assign|for|short_var")
 _NAMING = ("name", "key", "left", "function", "property", "field")
 
 
@@ -48,6 +50,8 @@ class RewrittenNode:
     """Whether it is assigned to."""
     is_whole: bool
     """Whether nothing else of its statement changed."""
+    function: str
+    """The name of the function around it."""
 
 
 Rewrite = tuple[RewrittenNode, ...]
@@ -162,8 +166,9 @@ def _levels(
         to = end + by + sum(hunk.by for hunk in inside)
         new = _exact(now, start + by, to)
         if new is not None and start < end:
-            old, around = term_of(before, node), (parent.type, before.start(parent))
-            yield RewrittenNode(old, new, role_of(before, node), around, is_target(node), is_whole)
+            old, parts = term_of(before, node), (parent.type, before.start(parent))
+            how = role_of(before, node), parts, is_target(node), is_whole
+            yield RewrittenNode(old, new, *how, function_around(before, node))
         if _is_statement(node):
             return
         node = parent
@@ -184,12 +189,17 @@ def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
     return Term("", tree.text[start:end], start, tuple(term_of(tree, hunk) for hunk in inner))
 
 
+def function_around(tree: SyntaxTree, node: Node) -> str:
+    """Return the name of the innermost function around ``node`` that has one; empty outside."""
+    return tree.text_of(next(filter(None, map(name_of, around(node))), None))
+
+
 def is_target(node: Node) -> bool:
     """Return whether something is assigned to a node, or it is deleted."""
     outer = kind_of(node.parent)
     is_left = child_of(node.parent, "left") == node
     is_changed = {outer, kind_of(child_of(node.parent, "operator"))} & _TARGETS
-    return (is_left and ("assign" in outer or "for" in outer)) or bool(is_changed)
+    return (is_left and _TARGET.search(outer) is not None) or bool(is_changed)
 
 
 # What a literal or a called function is for
