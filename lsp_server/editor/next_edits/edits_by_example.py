@@ -23,6 +23,7 @@ from lsp_server.editor.next_edits.rewrite_rules import Rule, generalised, rule_o
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
+    as_long,
     function_around,
     indent_at,
     is_target,
@@ -429,5 +430,7 @@ def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
         return start in starts and end in ends
     if (tree.start(node), tree.end(node)) != (start, end):
         return False
-    same = {re.sub("union_type", "binary_operator", rewrite) for rewrite in (node.type, kind)}
-    return len(same) == 1 or node.type.startswith("parenthesized")
+    kinds = {each.type.replace("union_type", "binary_operator") for each in (node, *as_long(node))}
+    return kind.replace("union_type", "binary_operator") in kinds or node.type.startswith(
+        "parenthesized"
+    )

@@ -29,7 +29,7 @@ _COMMON = {
     *("boolean", "void", "any", "object", "double", "long", "char"),
 }
 """Names that say nothing of where they are."""
-_LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_value|initializer|struct")
+_LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_[ve]|initializer|struct")
 _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
@@ -86,9 +86,10 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
                      and its.new.kind == level.new.kind), None)  # fmt: skip
         if same is None:
             continue
-        if level.old.start == same.old.start and level.parent == same.parent and (
-            level.old.text == same.old.text and level.new.text == same.new.text
-        ) and level.old.start <= other[0].old.start < level.old.end:  # fmt: skip
+        sides = [(each.old.start, each.parent, each.old.text, each.new.text)
+                 for each in (level, same)]  # fmt: skip
+        holds_both = level.old.start <= other[0].old.start < level.old.end
+        if holds_both and (sides[0] == sides[1] or last is not None):
             break
         generalisation = Generalisation(level.function, same.function)
         pattern = generalisation.of(level.old, same.old)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
@@ -112,7 +112,8 @@ def _hunks(edit: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> list[_Hun
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
         while c == d and was[a : a + 1].isspace() and new_text[c : c + 1] == was[a]:
             a, b, c, d = a + 1, b + 1, c + 1, d + 1
-        while a == b and was[a : a + 1] in "\r\n" and was[a - 1 : a] in (" ", "\t"):
+        head = was[was.rfind("\n", 0, a) + 1 : a]
+        while a == b and was[a : a + 1] in "\r\n" and head.strip() and was[a - 1] in " \t":
             # A blank that was typed before anything else.
             a, b, c = a - 1, b - 1, c - 1
         back = _blanks_to_node(before, a, b) if c == d else 0
@@ -164,7 +165,7 @@ def _levels(
         inner = (hunk for hunk in hunks if start <= hunk.start and hunk.end <= end)
         inside = (hunk for hunk in inner if hunk in group or hunk.start > start or hunk.end < end)
         to = end + by + sum(hunk.by for hunk in inside)
-        new = _exact(now, start + by, to)
+        new = _exact(now, start + by, to, node.type)
         if new is not None and start < end:
             old, parts = term_of(before, node), (parent.type, before.start(parent))
             how = role_of(before, node), parts, is_target(node), is_whole
@@ -174,12 +175,20 @@ def _levels(
         node = parent
 
 
-def _exact(tree: SyntaxTree, start: int, end: int) -> Term | None:
-    """Return the node that is exactly there, or a node after decorators."""
+def as_long(node: Node) -> Iterator[Node]:
+    """Yield the nodes around ``node`` that hold nothing else, the innermost first."""
+    size = node.end_byte - node.start_byte
+    return takewhile(lambda outer: outer.end_byte - outer.start_byte == size, around(node))
+
+
+def _exact(tree: SyntaxTree, start: int, end: int, kind: str) -> Term | None:
+    """Return the node that is exactly there, of a kind if there are several, or one after
+    decorators."""
     node = tree.node(start, end) if start < end else None
     if node is None:
         return None
     if (tree.start(node), tree.end(node)) == (start, end):
+        node = next((outer for outer in as_long(node) if outer.type == kind), node)
         return None if node.has_error else term_of(tree, node)
     inner = [hunk for hunk in node.children if start <= tree.start(hunk) and tree.end(hunk) <= end]
     if not inner or not _MODIFIER.search(inner[0].type) or any(hunk.has_error for hunk in inner):
