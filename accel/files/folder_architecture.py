@@ -15,13 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import ModelError
-from accel.files.decoder_tensors import (
-    EMBEDDING,
-    HEAD,
-    Architecture,
-    Family,
-    decoder_tensors,
-)
+from accel.files.decoder_tensors import EMBEDDING, HEAD, Architecture, Family, decoder_tensors
 from accel.files.end_tokens import named_ends
 from accel.files.folder_hybrid import KINDS, read_hybrid, text_config, text_name
 from accel.files.hybrid import Hybrid, turned_frequencies

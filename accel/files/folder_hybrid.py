@@ -9,10 +9,7 @@ from accel.files.hybrid import KERNEL, ROTARY_SHARE, Hybrid
 KINDS = "qwen3_5", "qwen3_5_text"
 """Model types, with a vision part and without."""
 
-PASSED_OVER = {
-    "mtp.": "layers that guess several tokens",
-    "visual.": "the part that sees pictures",
-}
+PASSED_OVER = {"mtp.": "layers that guess several tokens", "visual.": "the part that sees pictures"}
 """Prefixes of tensors that our forward does not use, and their purpose."""
 
 

@@ -14,13 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from accel.errors import BrokenModel, ModelError, ModelNotFound, UnsupportedModel
-from accel.files.safetensors import (
-    FLOATS,
-    WeightsEntry,
-    check_not_stand_in,
-    read_header,
-    shards_of,
-)
+from accel.files.safetensors import FLOATS, WeightsEntry, check_not_stand_in, read_header, shards_of
 
 WHOLE = "fetch the whole model"
 OTHER = "use another model"

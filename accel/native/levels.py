@@ -58,10 +58,7 @@ ARM_LEVELS = {
 
 LEVELS = X86_LEVELS | ARM_LEVELS
 
-_OF_MACHINES = {
-    "x86_64": X86_LEVELS,
-    **dict.fromkeys(("aarch64", "arm64", "ARM64"), ARM_LEVELS),
-}
+_OF_MACHINES = {"x86_64": X86_LEVELS, **dict.fromkeys(("aarch64", "arm64", "ARM64"), ARM_LEVELS)}
 """As Linux, macOS and Windows call them. An emulated system may be told of flags of another."""
 
 

@@ -91,11 +91,7 @@ def _key_of(seed: int | np.uint64, position: int | np.uint64) -> np.uint64:
 
 @compiled(borrows=True)
 def _draw_among(
-    scores: NDArray[np.float32],
-    above: np.float32,
-    before: int,
-    temperature: float,
-    key: np.uint64,
+    scores: NDArray[np.float32], above: np.float32, before: int, temperature: float, key: np.uint64
 ) -> tuple[int, float]:
     """Return the token with the largest sum of scaled score and noise, and
     that sum. Of scores larger than ``above``, or as large where they come ``before`` one."""
@@ -122,11 +118,7 @@ def _power(score: np.float32, scale: np.float32) -> float:
 
 @compiled(borrows=True)
 def _is_in_nucleus(
-    scores: NDArray[np.float32],
-    token: int,
-    above: np.float32,
-    temperature: float,
-    top_p: float,
+    scores: NDArray[np.float32], token: int, above: np.float32, temperature: float, top_p: float
 ) -> bool:
     """Return whether the likelier tokens, of those with scores larger than ``above``,
     have less than ``top_p`` of the mass. Of equals the first is the likelier."""

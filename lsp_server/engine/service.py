@@ -48,11 +48,7 @@ class EngineService:
     """Texts for jobs. Not thread-safe: one thread decodes."""
 
     def __init__(
-        self,
-        options: EngineOptions,
-        *,
-        caches: Path | None = None,
-        later: bool = False,
+        self, options: EngineOptions, *, caches: Path | None = None, later: bool = False
     ) -> None:
         """``caches``: the folder for KV caches of documents; None: they are not kept.
         ``later``: greedy completions do not wait for the rest. At the first start edits are not
@@ -77,11 +73,7 @@ class EngineService:
 
     def _load(self, report: Callable[[str], None]) -> None:
         model = LoadedModel.open(
-            self._options,
-            self._parts_to_compile(),
-            report,
-            self.on_change,
-            later=self._later,
+            self._options, self._parts_to_compile(), report, self.on_change, later=self._later
         )
         self.indexes.share(model.engine.tokenizer)
         megabytes = self._options.disk_cache_megabytes

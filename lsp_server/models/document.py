@@ -72,11 +72,7 @@ def card_json(card: ModelCard, free: int) -> dict[str, Any]:
     speed = _NO_SPEED if card.speed is None else to_json(card.speed)
     # Editors know a model that is to be fetched by its `bytes`.
     if isinstance(card, OfferedModel):
-        members |= {
-            "bytes": card.nbytes,
-            "fetched_bytes": card.fetched_bytes,
-            "file": card.file,
-        }
+        members |= {"bytes": card.nbytes, "fetched_bytes": card.fetched_bytes, "file": card.file}
     return {**members, "fits": card.fits(free), **speed}
 
 

@@ -104,9 +104,7 @@ def find_in_hub(name: str) -> OfferedModel:
     )
 
 
-def _models(
-    siblings: Sequence[Any],
-) -> tuple[dict[str, tuple[Part, ...]], dict[str, str]]:
+def _models(siblings: Sequence[Any]) -> tuple[dict[str, tuple[Part, ...]], dict[str, str]]:
     """Return the GGUF files of a repository by the path of the first, each with all its parts; and
     of those that are not whole the first part that the repository lacks."""
     by_path = {

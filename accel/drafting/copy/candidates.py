@@ -225,12 +225,7 @@ def relation_of(offset: int, length: int, here: Standing) -> int:
 
 @compiled(borrows=True)
 def features_of(
-    kind: int,
-    length: int,
-    offset: int,
-    age: int,
-    next_class: int,
-    here: Standing,
+    kind: int, length: int, offset: int, age: int, next_class: int, here: Standing
 ) -> tuple[int, int, int, int, int]:
     """Return indices of the five weights that make up a row's score."""
     off_track, last_class = here.off_track, here.last_class

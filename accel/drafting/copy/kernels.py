@@ -18,13 +18,7 @@ from accel.drafting.copy.candidates import (
     may_begin,
 )
 from accel.drafting.copy.deviation_rate import FOLLOWING, odds
-from accel.drafting.copy.tree_search import (
-    CandidateRows,
-    CopyTree,
-    Fitted,
-    Worth,
-    expand_rows,
-)
+from accel.drafting.copy.tree_search import CandidateRows, CopyTree, Fitted, Worth, expand_rows
 from accel.native.numba_cache import State, compiled
 
 # Measure with `python -m tests.benchmarks edit --cases CASES/edit_canitedit.jsonl`.

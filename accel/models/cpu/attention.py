@@ -15,11 +15,7 @@ from numpy.typing import NDArray
 
 from accel.models.batch import BLOCKED
 from accel.models.cpu.kv_quantisation import scale_probs, scale_scores
-from accel.models.cpu.matmul import (
-    BLOCK,
-    multiply,
-    narrow,
-)
+from accel.models.cpu.matmul import BLOCK, multiply, narrow
 from accel.native.aligned_memory import empty
 from accel.native.deterministic_sum import add_to, no_sums, sum_of
 from accel.native.numba_cache import compiled
@@ -144,13 +140,7 @@ def move(kv: KVCache, sources: NDArray[np.int64], first: int) -> None:
 
 @compiled(borrows=True)
 def softmax_row(
-    scores: Floats,
-    row: int,
-    end: int,
-    mask: Floats,
-    mask_row: int,
-    past: int,
-    scaling: float,
+    scores: Floats, row: int, end: int, mask: Floats, mask_row: int, past: int, scaling: float
 ) -> float:
     """Make of a row of scores exp(score - maximum) of the columns before ``end``, almost zero up to
     a multiple of ``BLOCK``; returns the sum: the softmax, but for the division.

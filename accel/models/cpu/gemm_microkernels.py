@@ -12,17 +12,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from accel.native.cpu_features import FEATURES
-from accel.native.simd import (
-    F32,
-    FLOATS,
-    I16,
-    I64,
-    LANES,
-    emit_fma,
-    emit_splat,
-    pointer,
-    prefetch,
-)
+from accel.native.simd import F32, FLOATS, I16, I64, LANES, emit_fma, emit_splat, pointer, prefetch
 
 BLOCK = 32
 """Columns of a matrix that are stored together."""

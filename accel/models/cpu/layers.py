@@ -3,14 +3,7 @@ computed columns also does what follows for them alone (the epilogue)."""
 
 from __future__ import annotations
 
-from accel.models.cpu.attention import (
-    QUERIES,
-    Floats,
-    apply_rope,
-    attend,
-    store_key,
-    store_value,
-)
+from accel.models.cpu.attention import QUERIES, Floats, apply_rope, attend, store_key, store_value
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.layer_matrices import (
     Matrices,

@@ -23,14 +23,7 @@ from accel.models.cpu.layer_matrices import blocks_of, is_quantised
 from accel.models.cpu.lm_head import COLUMNS, HEAD_ROWS, GreedyVerification, all_logits
 from accel.models.cpu.matmul import BLOCK
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen
-from accel.models.cpu.request_table import (
-    FIRST,
-    NUMBERS,
-    ROWS,
-    VERIFIES,
-    WANTED,
-    line_of,
-)
+from accel.models.cpu.request_table import FIRST, NUMBERS, ROWS, VERIFIES, WANTED, line_of
 from accel.models.cpu.scratch import Scratch, TileBuffers
 from accel.models.cpu.thread_pool import ThreadPool
 from accel.models.cpu.thread_state import ThreadState, thread_state_of

@@ -125,11 +125,4 @@ def packed(weight: NDArray[Any]) -> Packed:
     return copied(padded.reshape(blocks, BLOCK, in_features).transpose(0, 2, 1))
 
 
-__all__ = [
-    "BLOCK",
-    "TILE_ROWS",
-    "multiply",
-    "narrow",
-    "packed",
-    "wide",
-]
+__all__ = ["BLOCK", "TILE_ROWS", "multiply", "narrow", "packed", "wide"]

@@ -64,9 +64,9 @@ class Rule:
     def is_called_instead(self) -> bool:
         """Return whether a call has the operands of an operation: ``errors.Is(err, ErrGone)``."""
         is_operation = re.search("binary|comparison", self.pattern.kind) is not None
-        kept = {hole.number for hole in self.pattern.holes()}
+        operands = {hole.number for hole in self.pattern.holes()}
         holes = {hole.number for hole in self.template.holes()}
-        return is_operation and _CALL.search(self.template.kind) is not None and kept == holes
+        return is_operation and _CALL.search(self.template.kind) is not None and operands == holes
 
     @property
     def title(self) -> str:
@@ -166,8 +166,8 @@ def _arguments(call: Term) -> list[Term | Hole]:
     """Return the arguments of a call; none for any other term."""
     last = call.parts[-1] if call.parts else call
     is_list = isinstance(last, Term) and _CALL.search(call.kind) and "argument" in last.kind
-    parts = last.parts if isinstance(last, Term) and is_list else ()
-    return [each for each in parts if isinstance(each, Hole) or each.is_named]
+    children = last.parts if isinstance(last, Term) and is_list else ()
+    return [each for each in children if isinstance(each, Hole) or each.is_named]
 
 
 def _parts(term: Term) -> Iterator[Term]:

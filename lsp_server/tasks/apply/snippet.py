@@ -151,10 +151,10 @@ def _left_out_within(text: str) -> bool:
     """Return whether a body is left out in the line that begins it."""
     if _ELIDED_BODY.search(text):
         return True
-    found = _NOTE.search(text)
-    if found is None or not found.start():
+    sign = _NOTE.search(text)
+    if sign is None or not sign.start():
         return False
-    note = text[found.start() :]
+    note = text[sign.start() :]
     is_dotted = re.search(ELLIPSIS, note) is not None and OF_CODE.search(note) is not None
     return is_dotted and is_marked(note)
 
@@ -192,11 +192,11 @@ def _with_bodies_below(
         return lines
     made: list[str] = []
     for line in lines:
-        found = _DOTTED_BODY.match(line)
-        if found is None or line.strip() in known or _is_new(line, file):
+        dotted = _DOTTED_BODY.match(line)
+        if dotted is None or line.strip() in known or _is_new(line, file):
             made.append(line)
         else:
-            made += [found["head"], indentation(line) + "    ..."]
+            made += [dotted["head"], indentation(line) + "    ..."]
     return made
 
 

@@ -122,9 +122,7 @@ def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
     if match is None or len(_BORDER.findall(texts[0])) != 1:
         return None
     return ApplyRequest(
-        initial_code=match["code"],
-        snippet=match["update"],
-        instruction=match["instruction"] or "",
+        initial_code=match["code"], snippet=match["update"], instruction=match["instruction"] or ""
     )
 
 

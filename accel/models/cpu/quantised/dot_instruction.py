@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from accel.models.cpu.quantised.avx2 import Avx2
-from accel.models.cpu.quantised.registers import (
-    RowByRow,
-    Sum,
-    first_total,
-    in_order,
-)
+from accel.models.cpu.quantised.registers import RowByRow, Sum, first_total, in_order
 from accel.native.simd import call
 
 
