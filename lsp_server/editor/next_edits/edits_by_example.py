@@ -60,9 +60,10 @@ _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
 _NOTHING = re.compile(r"nil|None|null|undefined|true|false|True|False")
 """What an operation compares with itself, which no function does."""
-_OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp")
+_OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
+                        r"|union|intersection|(?:function|constructor|readonly)_t|_query")  # fmt: skip
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
-                    r"|field_exp|subscript|index_exp")  # fmt: skip
+                    r"|field_exp|subscript|index_exp|^array_type")  # fmt: skip
 """What binds its parts, so that an operation in it wants brackets."""
 
 
@@ -359,7 +360,8 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
         # Python's comparisons bind less than its arithmetic.
         same = {template.kind if is_first else "",
                 "binary_operator" if around == "comparison_operator" else ""}  # fmt: skip
-        is_operation = _TIGHT.search(around) is not None and _is_operation(text, now.grammar, same)
+        before = "type T = " if around == "array_type" else ""
+        is_operation = _TIGHT.search(around) and _is_operation(text, now.grammar, same, before)
         pieces.append(f"({text})" if is_operation else text)
         offset = hole.end
     pieces.append(literal(template.text[offset - template.start :]))
@@ -379,10 +381,10 @@ def _holes(term: Term) -> Iterator[tuple[Hole, str]]:
             yield from _holes(child)
 
 
-def _is_operation(text: str, grammar: str, same: set[str]) -> bool:
-    """Return whether a text is an operation of another kind than ``same``."""
-    tree = SyntaxTree.parsed(text, grammar)
-    node = tree.node(0, len(text))
+def _is_operation(text: str, grammar: str, same: set[str], before: str) -> bool:
+    """Return whether a text is, behind another, an operation of another kind than ``same``."""
+    tree = SyntaxTree.parsed(before + text, grammar)
+    node = tree.node(len(before), len(before + text))
     while node is not None and not _OPERATION.search(node.type):
         if node.named_child_count != 1 or node.start_byte or node.type.startswith("paren"):
             return False

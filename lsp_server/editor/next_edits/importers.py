@@ -45,9 +45,7 @@ _GIVEN = re.compile(
     re.MULTILINE,
 )
 """The name that a line of a file gives to others."""
-_DEFAULT = re.compile(
-    r"""^import\s+(?:type\s+)?\w+\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""", re.MULTILINE
-)
+_DEFAULT = re.compile(r"""(?m)^import\s+(?:type\s+)?\w+\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""")
 """The module whose default a file imports, by a name of its own."""
 _SCRIPT_IMPORT = re.compile(r"^(?:(?:import|export)_statement|variable_declarator)$")
 
