@@ -61,7 +61,7 @@ _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 _NOTHING = re.compile(r"nil|None|null|undefined|true|false|True|False")
 """What an operation compares with itself, which no function does."""
 _OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
-                        r"|union|intersection|(?:function|constructor|readonly)_t|_query")  # fmt: skip
+                        r"|union|intersect|(?:function|constructor|readonly)_t|_query")  # fmt: skip
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
                     r"|field_exp|subscript|index_exp|^array_type")  # fmt: skip
 """What binds its parts, so that an operation in it wants brackets."""
