@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.editing.checks import new_problem
@@ -58,8 +58,7 @@ _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
-_NOTHING = re.compile(r"nil|None|null|undefined|true|false|True|False")
-"""What an operation compares with itself, which no function does."""
+_VALUE = re.compile(r"""["'`]|\b(?:\d|nil\b|null\b|None\b|undefined\b|[tT]rue\b|[fF]alse\b)""")
 _OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
                         r"|union|intersect|(?:function|constructor|readonly)_t|_query")  # fmt: skip
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
@@ -290,7 +289,8 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
-    if rule.is_called_instead and any(_NOTHING.fullmatch(held) for held, _, _ in edits.values()):
+    values = [text for text, _, _ in edits.values() if _VALUE.match(text)]
+    if values and rule.is_called_instead and not _VALUE.search(rule.example.old.text):
         return None
     around: Node | None = node
     for _ in range(3):
@@ -320,19 +320,11 @@ def _is_made_before(rule: Rule, now: SyntaxTree, node: Node) -> bool:
 def _outermost(rule: Rule, now: SyntaxTree, edits: dict[Span, Instance]) -> list[TextEdit[int]]:
     """Return the replacement of each place; places within others are part of those."""
     proposals: dict[Span, str] = {}
-    inner: dict[Span, list[Span]] = {}
-    around: list[Span] = []
-    for span in sorted(edits, key=lambda rewrite: (rewrite[0], -rewrite[1])):
-        while around and around[-1][1] <= span[0]:
-            around.pop()
-        if around:
-            inner.setdefault(around[-1], []).append(span)
-        around.append(span)
-    for span in sorted(edits, key=lambda rewrite: rewrite[1] - rewrite[0]):
-        pieces = {rewrite: proposals[rewrite] for rewrite in inner.get(span, ())}
-        proposals[span] = _instance(rule, now, edits[span], pieces)
-    within = set(chain.from_iterable(inner.values()))
-    return [TextEdit(*span, text) for span, text in sorted(proposals.items()) if span not in within]
+    for start, end in sorted(edits, key=lambda span: span[1] - span[0]):
+        within = [span for span in proposals if start <= span[0] and span[1] <= end]
+        inner = {span: proposals.pop(span) for span in within}
+        proposals[start, end] = _instance(rule, now, edits[start, end], inner)
+    return [TextEdit(*span, text) for span, text in sorted(proposals.items())]
 
 
 def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span, str]) -> str:

@@ -188,9 +188,9 @@ def _says_enough(rule: Rule) -> bool:
     if (pattern.text, rule.template.text) in _SAME_OPERATORS or _has_twice(rule):
         return True
     if not pattern.parts:
-        is_like = is_literal_kind(pattern.kind) == is_literal_kind(rule.template.kind)
-        is_bare = rule.example.role == ("parameter",) and "typed" not in rule.template.kind
-        return rule.by_role and is_like and not is_bare
+        if rule.example.role == ("parameter",):
+            return rule.by_role and rule.example.is_whole and "typed" in rule.template.kind
+        return rule.by_role and is_literal_kind(pattern.kind) == is_literal_kind(rule.template.kind)
     is_closed = next(pattern.holes(), None) is None
     is_type = _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") is not None
     is_name = not rule.template.parts and not _CONSTANT.fullmatch(pattern.text) and not is_type
