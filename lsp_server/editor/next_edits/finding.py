@@ -256,8 +256,7 @@ def new_kind(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> tuple[N
     kinds = {before.text_of(name_of(node)): _kind(before, node) for node in old}
     named = [(name, _kind(now, node)) for node in new if (name := name_of(node)) is not None]
     became = [(name, kind) for name, kind in named if kinds.get(now.text_of(name), kind) != kind]
-    is_plain = len(became) == 1 and kinds[now.text_of(became[0][0])] != "async"
-    return became[0] if is_plain else None
+    return became[0] if len(became) == 1 and kinds[now.text_of(became[0][0])] != "async" else None
 
 
 def _kind(tree: SyntaxTree, function: Node) -> str:
