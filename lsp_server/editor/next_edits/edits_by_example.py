@@ -19,7 +19,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     respelt,
     term_of,
 )
-from lsp_server.editor.next_edits.rewrite_rules import Rule, generalised, rule_of_one
+from lsp_server.editor.next_edits.rewrite_rules import ANY_NUMBER, Rule, generalised, rule_of_one
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
@@ -110,8 +110,8 @@ def _ahead(
     return [] if any(spans[0][1] <= line < spans[-1][0] for line in lines) else edits
 
 
-_ERROR = re.compile(r".*[eE]rr\w*\W*?$", re.MULTILINE)
-"""Ends with an error, as what Go's ``%w`` is for."""
+_ERROR = re.compile(r"[^%\n]*[eE]rr\w*\W*?$", re.MULTILINE)
+"""Has no other verb and ends with an error, as what Go's ``%w`` is for."""
 _WORD = re.compile(r"[%$\\]?\w+|.", re.DOTALL)
 
 
@@ -291,6 +291,11 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     values = [text for text, _, _ in edits.values() if _VALUE.match(text)]
     if values and rule.is_called_instead and not _VALUE.search(rule.example.old.text):
+        return None
+    if ANY_NUMBER in edits and not edits[ANY_NUMBER][0]:
+        return None
+    quoted = {text for text in words[1] - words[0] if text[:1] in ("'", '"', "`")}
+    if quoted & {leaf.text for leaf in term_of(now, node).leaves()}:
         return None
     around: Node | None = node
     for _ in range(3):

@@ -18,6 +18,9 @@ from lsp_server.text.syntax.tree import SyntaxTree
 
 _CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
 _PLAIN_VALUE = re.compile(r"[Tt]rue|[Ff]alse|\d[\w.]*")
+PAIR = 2
+ANY_NUMBER = 2_000
+"""The hole of a call's arguments."""
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
 _SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
                    ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
@@ -142,7 +145,26 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
                 children.append(loose(child) if isinstance(child, Term) else child)
         return replace(term, parts=tuple(children))
 
-    return loose(pattern), loose(template)
+    return _with_any_number(loose(pattern), loose(template))
+
+
+def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
+    """Return both for calls with any number of arguments, where the change puts a name in quotes
+    and its value behind them."""
+    given, new = _arguments(pattern), _arguments(template)[len(_arguments(pattern)) :]
+    is_pair = len(new) == PAIR and isinstance(new[0], Term) and new[0].text[:1] in ("'", '"', "`")
+    if not (given and is_pair and _CALL.search(template.kind)):
+        return pattern, template
+    terms = []
+    for call in (pattern, template):
+        arguments = call.parts[-1]
+        assert isinstance(arguments, Term)
+        first, last = _arguments(call)[0], _arguments(call)[len(given) - 1]
+        hole = Hole(ANY_NUMBER, first.start, last.end, is_sequence=True)
+        after = arguments.parts[arguments.parts.index(last) + 1 :]
+        arguments = replace(arguments, parts=(arguments.parts[0], hole, *after))
+        terms.append(replace(call, parts=(*call.parts[:-1], arguments)))
+    return terms[0], terms[1]
 
 
 def _constant(pattern: Term, template: Term) -> set[str]:
