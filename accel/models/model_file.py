@@ -34,7 +34,7 @@ from accel.files.safetensors import read_header
 from accel.models import torch_extra
 from accel.models.llama_cpp.library_files import INSTALL, is_installed
 from accel.text.families import FAMILIES
-from accel.text.gguf_tokenizer import KeptTokenizer, kept_tokenizer, tokenizer_of
+from accel.text.gguf_tokenizer import kept_tokenizer, tokenizer_of
 from accel.text.tokenizer import Tokenizer
 
 MOST_OPEN = 2
@@ -243,7 +243,9 @@ class GgufModel(ModelFile):
         files = tokenizer_of(self._about)
         key = files.folder, files.config["sha256"]
         with _lock:
-            tokenizer = _tokenizers.pop(key, None) or _read_tokenizer(files)
+            tokenizer = _tokenizers.pop(key, None) or Tokenizer.from_folder(
+                files.folder, files.definition, files.config["plain_head"]
+            )
             _tokenizers[key] = tokenizer
             while len(_tokenizers) > MOST_OPEN:
                 _tokenizers.popitem(last=False)
@@ -251,10 +253,6 @@ class GgufModel(ModelFile):
 
     def _number(self, key: str) -> int:
         return _count(self._about.value(f"{self.family}.{key}"))
-
-
-def _read_tokenizer(files: KeptTokenizer) -> Tokenizer:
-    return Tokenizer.from_folder(files.folder, files.definition, files.config["plain_head"])
 
 
 _tokenizers: OrderedDict[tuple[Path, str], Tokenizer] = OrderedDict()

@@ -28,11 +28,7 @@ from lsp_server.editor.requests.edits import (
     statistics,
     workspace_edit,
 )
-from lsp_server.editor.requests.next_edits import (
-    copilot_inline_edit,
-    inline_edit_shown,
-    next_edit,
-)
+from lsp_server.editor.requests.next_edits import copilot_inline_edit, inline_edit_shown, next_edit
 from lsp_server.editor.screen import NEXT_EDIT_FIRST
 from lsp_server.models.manifest import edits_of
 from lsp_server.models.models_process import listed_models

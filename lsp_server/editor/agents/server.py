@@ -57,11 +57,7 @@ class RequestFailed(Exception):
 class AgentServer:
     """The server of one client. It belongs to one event loop."""
 
-    def __init__(
-        self,
-        send: Send,
-        tools: Callable[[], tuple[AgentFiles, AgentTools]],
-    ) -> None:
+    def __init__(self, send: Send, tools: Callable[[], tuple[AgentFiles, AgentTools]]) -> None:
         """``tools``: makes what edits files, with the first call."""
         self._send = send
         self._make_tools = tools

@@ -155,9 +155,7 @@ class CompletionProvider:
 
     def _known(self, ask: CompletionRequest) -> CacheHit | None:
         return self._cache.find(
-            *(ask.document, ask.prefix, ask.suffix),
-            invoked=ask.invoked,
-            threshold=ask.threshold,
+            *(ask.document, ask.prefix, ask.suffix), invoked=ask.invoked, threshold=ask.threshold
         )
 
     def _filtered(

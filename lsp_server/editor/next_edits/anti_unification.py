@@ -91,6 +91,14 @@ def term_of(tree: SyntaxTree, node: Node, field: str = "") -> Term:
     return Term(node.type, tree.text[start:end], start, terms, node.is_named, field)
 
 
+def parts_of(term: Term) -> Iterator[Term]:
+    """Yield what a term consists of, on each level."""
+    for child in term.parts:
+        if isinstance(child, Term):
+            yield child
+            yield from parts_of(child)
+
+
 def is_literal(node: Node) -> bool:
     """Return whether a node is a number, a string that nothing runs in, or another constant."""
     if not node.is_named or not _LITERAL.search(node.type) or _INNER.search(node.type):

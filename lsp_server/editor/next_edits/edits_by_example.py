@@ -19,6 +19,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     respelt,
     term_of,
 )
+from lsp_server.editor.next_edits.concatenations import formatted_alike
 from lsp_server.editor.next_edits.rewrite_rules import ANY_NUMBER, Rule, generalised, rule_of_one
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
@@ -91,6 +92,7 @@ def same_change(
             rule = generalised(rewrite, other, before) if rewrite is not other else None
             matches = _edits(rule, names, start, by) if rule is not None else []
             matches = matches or _same_in_literals(rewrite, other, now)
+            matches = matches or formatted_alike(rewrite, other, now)
             if matches:
                 return _ahead(matches, last, edit, now)
             if rule is not None and is_whole:

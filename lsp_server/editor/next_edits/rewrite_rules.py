@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from lsp_server.editor.next_edits.anti_unification import (
@@ -12,6 +11,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     Hole,
     Term,
     is_literal_kind,
+    parts_of,
 )
 from lsp_server.editor.next_edits.rewrites import Rewrite, RewrittenNode, indent_at
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -123,8 +123,8 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     """Return both with holes for operands, arguments and what comes twice that stay as they are."""
-    constant = _constant(pattern, template) & {term.text for term in _parts(template)}
-    before, after = ({_key(term) for term in _parts(each) if _OPERAND.search(term.kind)}
+    constant = _constant(pattern, template) & {term.text for term in parts_of(template)}
+    before, after = ({_key(term) for term in parts_of(each) if _OPERAND.search(term.kind)}
                      for each in (pattern, template))  # fmt: skip
     common = before & after
     numbers: dict[tuple[object, ...], int] = {}
@@ -170,10 +170,12 @@ def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
 def _constant(pattern: Term, template: Term) -> set[str]:
     """Return the texts without holes that a pattern has twice, and those of arguments: all of them
     where the call is taken apart."""
-    terms = [term for term in _parts(pattern) if term.is_named and next(term.holes(), None) is None]
+    terms = [
+        term for term in parts_of(pattern) if term.is_named and next(term.holes(), None) is None
+    ]
     texts = [term.text for term in terms if re.search("identifier|member|attribute", term.kind)]
     arguments = {term.text for term in terms if term.kind == "type"}
-    for term in _parts(pattern):
+    for term in parts_of(pattern):
         # Another argument differs between the examples.
         if re.match("argument", term.kind) and any(isinstance(each, Hole) for each in term.parts):
             named = re.compile("identifier|member|attribute|selector")
@@ -190,14 +192,6 @@ def _arguments(call: Term) -> list[Term | Hole]:
     is_list = isinstance(last, Term) and _CALL.search(call.kind) and "argument" in last.kind
     children = last.parts if isinstance(last, Term) and is_list else ()
     return [each for each in children if isinstance(each, Hole) or each.is_named]
-
-
-def _parts(term: Term) -> Iterator[Term]:
-    """Yield what a term consists of, on each level."""
-    for child in term.parts:
-        if isinstance(child, Term):
-            yield child
-            yield from _parts(child)
 
 
 def _key(term: Term) -> tuple[object, ...]:

@@ -151,13 +151,7 @@ class HunkPass:
         return self._gone(top) + (0 if number else self.gone_at_end)
 
     def _ends(
-        self,
-        above: Cells,
-        below: Cells,
-        weak: Cells,
-        clean: Cells,
-        mended: Cells,
-        added: Cells,
+        self, above: Cells, below: Cells, weak: Cells, clean: Cells, mended: Cells, added: Cells
     ) -> Cells:
         loose = above + (self.new_head + self.new_tail + self.last_border)
         mended_ends = least(mended[UNTOUCHED], mended[CUT] + self.no_strong, mended[ANCHORED])

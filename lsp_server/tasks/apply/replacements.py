@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from lsp_server.tasks.apply.definitions import block_end, indentation
@@ -355,14 +355,10 @@ def _cause(lines: Lines, replacement: LineReplacement) -> tuple[str, str]:
         )
     if missing.lower().startswith(_PROSE) and missing.rstrip()[-1:] in ".:":
         return f"has a sentence that is no line of the file ({shown([missing])})", MORE_CONTEXT
-    nearest = difflib.get_close_matches(missing.strip()[:LONGEST_LINE], _comparable(texts), 1, 0.6)
+    near = [line for line in texts if len(line) <= LONGEST_LINE][:MOST_NEAREST]
+    nearest = difflib.get_close_matches(missing.strip()[:LONGEST_LINE], near, 1, 0.6)
     like = f"; the nearest line is {shown(nearest)}" if nearest else ""
     return f"stands nowhere in the file: it has no line {shown([missing])}{like}", MORE_CONTEXT
-
-
-def _comparable(texts: Iterable[str]) -> list[str]:
-    """Return lines that one is compared with, not too many and none that is long."""
-    return [line for line in texts if len(line) <= LONGEST_LINE][:MOST_NEAREST]
 
 
 def _exactly(lines: Lines, old: Lines) -> list[Span]:

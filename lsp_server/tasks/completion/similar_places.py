@@ -60,9 +60,7 @@ def similar_places(
 
 
 def _best_place(
-    tokens: NDArray[np.int32],
-    shared: list[tuple[NDArray[np.int32], float]],
-    place_tokens: int,
+    tokens: NDArray[np.int32], shared: list[tuple[NDArray[np.int32], float]], place_tokens: int
 ) -> NDArray[np.int32]:
     """Return the ``place_tokens`` of ``tokens`` in which most of ``shared`` occurs."""
     if len(tokens) <= place_tokens:

@@ -125,7 +125,8 @@ def _end_of(
         is_fence = run is not None and run.group()[0] == opening.mark
         if run is not None and not is_fence and run.group() == stripped:
             short = number
-        if run is not None and is_fence and _indent_of(line, opening) <= opening.indent + DEEPER:
+        indent = _width(_unquoted(line, opening.lead))
+        if run is not None and is_fence and indent <= opening.indent + DEEPER:
             rest = stripped[run.end() :]
             if len(run.group()) < opening.length:
                 open_short = bool(rest.strip()) or not open_short
@@ -176,10 +177,6 @@ def _is_behind_word(line: str, mark: str, length: int) -> bool:
 def _before_fence(line: str) -> str:
     match = None if _OPENING.match(line) else _IN_SENTENCE.match(line)
     return match["said"].strip() if match else ""
-
-
-def _indent_of(line: str, opening: _Opening) -> int:
-    return _width(_unquoted(line, opening.lead))
 
 
 def _unquoted(line: str, lead: str) -> str:
