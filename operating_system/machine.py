@@ -30,8 +30,7 @@ def most_cores() -> int:
 
 
 def _allowed() -> int:
-    """Return those that the process may run on: cpusets and ``taskset`` leave fewer than there
-    are."""
+    """Return the cores that the process may run on, by cpusets and ``taskset``."""
     try:
         return len(psutil.Process().cpu_affinity())
     except (AttributeError, OSError, psutil.Error):

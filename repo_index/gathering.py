@@ -63,8 +63,7 @@ class RowBuffers(NamedTuple):
 def _copy_until_separator(
     stream: Stream, buffer: Tokens, position: int, out: NDArray[np.int32]
 ) -> None:
-    """Return what follows ``position`` in its file, -1 after its end. buffer: as long as
-    ``out``."""
+    """Return what follows ``position`` in its file, or -1. buffer: as long as ``out``."""
     copied = 0
     if stream.source[2] < 0:
         while copied < len(out) and stream.tokens[position + copied] != stream.separator:

@@ -216,8 +216,7 @@ class Indexer:
         return self._writer.merge(pause=self._pause, everything=everything)
 
     def _named(self, paths_to_read: set[str]) -> tuple[list[str], list[str]]:
-        """Return files that are there and files that are known but gone, of some paths and
-        folders."""
+        """Return files of paths and folders that are there, and known ones that are gone."""
         there: dict[str, None] = {}
         gone: dict[str, None] = {}
         folders = set()
@@ -324,8 +323,7 @@ class Indexer:
         self._writer.commit(segment, pending.removed, pending.touched, complete=complete)
 
     def _batches(self, paths: Sequence[str]) -> Iterator[list[tuple[str, Content | None]]]:
-        """Yield contents of files, some at a time; the next ones are read while these are
-        encoded."""
+        """Yield contents of files; the next ones are read while these are encoded."""
         waiting = iter(paths)
         if len(paths) < 8:
             yield self._read_batch(waiting)

@@ -75,8 +75,7 @@ def _token(tokens: Tokens, source: Source, buffer: Tokens, position: int) -> int
 
 @linked(inline="always")
 def _first_head(heads: Tokens, low: int, high: int, back: int, least: int) -> int:
-    """Return first of the heads ``low`` to ``high`` whose token ``back`` is ``least`` or
-    greater."""
+    """Return the first head in ``low`` to ``high`` whose token ``back`` is at least ``least``."""
     while low < high:
         middle = (low + high) >> 1
         if heads[middle, back] < least:

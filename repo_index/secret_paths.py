@@ -88,8 +88,7 @@ def _normal(path: str) -> str:
 
 
 def _folder_at_home(path: str) -> str:
-    """Return the folder or file of a home that holds ``path``, when it is one of those with
-    keys."""
+    """Return the folder or file with keys, of a home, that holds ``path``, if any."""
     for rest in _below_homes(path):
         for folder in _HOME_FOLDERS:
             if rest.startswith(folder) and rest[len(folder) : len(folder) + 1] in ("", "/", "."):
@@ -109,8 +108,7 @@ def _below_homes(path: str) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _own_homes(home: str) -> tuple[str, ...]:
-    """Return the user's home as it is named and as it lies on the disk, each with a slash at its
-    end."""
+    """Return the user's home as named and as on the disk, each with a slash at its end."""
     named = {home, os.path.realpath(home)}
     return tuple(
         name.replace("\\", "/").casefold().rstrip("/") + "/" for name in named if len(name) > 1

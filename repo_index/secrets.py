@@ -109,8 +109,7 @@ class _Part:
 
 
 def _secret_in(piece: _Part) -> tuple[int, str] | None:
-    """Return where something begins that looks like a credential, and what it is; None for
-    nowhere."""
+    """Return where something like a credential begins, and what it is; None for nowhere."""
     for mark in piece.marks():
         if mark in KEY_BLOCKS:
             secret = _key_in(piece, mark)
@@ -192,8 +191,7 @@ def _folded(text: str) -> str:
 
 
 def _has_key(text: str, border: re.Match[str]) -> bool:
-    """Return True if key material lies inside of a private key's border: a mention of one has
-    none."""
+    """Return True if there is key material inside of a private key's border."""
     if border[1] == "END":
         inside = text[max(0, border.start() - 400) : border.start()]
     else:

@@ -34,8 +34,7 @@ def _moved(order: Order, start: int, stop: int, shift: int) -> Order:
 
 @compiled()
 def _end_of_reach(tokens: Tokens, separator: int, stop: int) -> int:
-    """Return first position at or after ``stop`` whose context holds nothing from before
-    ``stop``."""
+    """Return the first position from ``stop`` whose context has nothing from before it."""
     p = stop
     while p < len(tokens) and p < stop + DEPTH and tokens[p] != separator:
         p += 1

@@ -142,8 +142,7 @@ class StoreWriter:
         return True
 
     def _worth_merging(self) -> list[StoredSegment]:
-        """Return the small segments, up to one that is far larger than all of them, if there are
-        many."""
+        """Return the small segments, up to a far larger one, if there are many."""
         for stored in self.segments:
             positions = int(stored.segment.lengths.sum())
             if stored.living_tokens < positions // 2:
@@ -178,8 +177,7 @@ class StoreWriter:
         return StoreUnwritable(f"the index cannot be written ({cause}); {remedy}")
 
     def _buried(self, paths: set[str]) -> list[StoredSegment]:
-        """Return the segments with the files of these paths dead; whole dead segments are left
-        out."""
+        """Return the segments with these paths' files dead, without those that are all dead."""
         dead: dict[str, list[int]] = {}
         for path in paths:
             entry = self.entries.get(path)

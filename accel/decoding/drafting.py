@@ -86,8 +86,7 @@ class Drafting:
     def _grown(
         self, drafter: PlanningDrafter, pending: int, context: int, max_nodes: int
     ) -> tuple[DraftTree, float]:
-        """Return a tree that its drafter stops where more does not pay, and the seconds it
-        saves."""
+        """Return a tree that its drafter stops where more does not pay, and the seconds saved."""
         scale = self._acceptance.scale
         costs = self._costs.verify_costs(pending, context, scale, self._step_s, self._company)
         tree = drafter.draft_within(min(max_nodes, len(costs.marginal) - 1), costs)
@@ -115,8 +114,7 @@ class Drafting:
         return self._costs.fit(tree, pending, context, scale, STEP_S, self._company, cuts=cuts)
 
     def _healing(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
-        """Return branches that agree with what is typed, and the plain spelling of what is
-        typed."""
+        """Return branches that agree with what is typed, and its plain spelling."""
         tree = prune(drafter.draft(4 * max_nodes), required, self._tokenizer.byte_index).prefix(
             max_nodes
         )

@@ -131,8 +131,7 @@ class Generation:
         )
 
     def _max_nodes(self, pending: int) -> int:
-        """Return nodes that may be drafted, by the request, the tokens left to generate and the
-        context."""
+        """Return how many nodes may be drafted by the request, tokens left and the context."""
         if self.request.max_tokens - len(self._output.tokens) <= 1:
             return 0
         room = self._runner.max_positions - self._session.length - pending

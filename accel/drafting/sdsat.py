@@ -79,8 +79,7 @@ class SdsatDrafter(ComputingDrafter):
         return _below(first, tree_of_rows(logits[1:], self._sampling, max_nodes - 1))
 
     def _read(self, adaptive: TokenArray) -> Forwards[Floats]:
-        """Return logits after the context and after each adaptive token, float32 [1 + k,
-        vocabulary]."""
+        """Return logits after the context and each adaptive token, float32 [1 + k, vocabulary]."""
         runner, session = self._runner, self._session
         with session.used_by(self):
             reused = runner.prepare(session, self._context)

@@ -141,8 +141,7 @@ def _architecture(folder: Path, config: dict[str, Any], *, is_hybrid: bool) -> F
 
 
 def _is_whole(architecture: FolderArchitecture) -> bool:
-    """Return whether no weight is missing, left over, of another size or in numbers that are not
-    read."""
+    """Return whether all weights are there, of their sizes, in numbers that are read."""
     stored = {name: entry.shape for name, (_, entry) in architecture.tensors.items()}
     return (
         stored == {tensor.name: tensor.folder_shape for tensor in decoder_tensors(architecture)}

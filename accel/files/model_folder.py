@@ -69,8 +69,7 @@ def check_folder(folder: Path) -> dict[str, Any]:
 
 
 def _read_weights(folder: Path) -> dict[str, WeightsEntry]:
-    """Return every tensor of the model, from the headers of the files that transformers would
-    read."""
+    """Return every tensor of the model, from the headers of transformers' files."""
     file, index = folder / "model.safetensors", folder / "model.safetensors.index.json"
     if file.is_symlink() and not file.exists():
         raise BrokenModel(f"{file} is a link to {file.readlink()}, which does not exist", WHOLE)
@@ -196,8 +195,7 @@ def _quantised(folder: Path, how: str) -> UnsupportedModel:
 
 
 def _check_fit(folder: Path, config: dict[str, Any], tensors: dict[str, WeightsEntry]) -> None:
-    """Raise BrokenModel if config and weights are of different models, as far as names and sizes
-    show it."""
+    """Raise BrokenModel if names and sizes show config and weights of different models."""
     if "quantization_config" in config or "text_config" in config:
         return
     embedding = tensors.get("model.embed_tokens.weight")

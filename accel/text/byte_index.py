@@ -60,7 +60,6 @@ def byte_order(byte_table: Sequence[bytes]) -> NDArray[np.int64]:
 
 
 def _after(start: bytes) -> bytes:
-    """Return the least bytes that sort after everything that begins with ``start``; none for
-    0xFF…"""
+    """Return the least bytes after all that begin with ``start``; none for 0xFF…."""
     stripped = start.rstrip(b"\xff")
     return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else b""

@@ -172,8 +172,7 @@ def _from_nucleus(
 
 @compiled()
 def _below(scores: NDArray[np.float32], top_k: int) -> np.float32:
-    """Return the number that the ``top_k`` largest scores are larger than; of as large ones all
-    are."""
+    """Return the number that ``top_k`` scores are larger than, or as large."""
     if top_k <= 0 or top_k >= len(np.flatnonzero(scores > _ALL)):
         return _ALL
     index = len(scores) - top_k

@@ -392,6 +392,5 @@ def _models(settings: Settings) -> tuple[object, ...]:
 
 
 def _is_file(uri: str) -> bool:
-    """Return True if a document is the content of a file: no old version of it, no cell of a
-    notebook."""
+    """Return True if a document is a file's content: no old version, no notebook's cell."""
     return uri.startswith("file:") and "#" not in uri

@@ -163,7 +163,6 @@ class Caches:
 
 
 def _in_common(prompt: TokenArray, session: Session) -> int:
-    """Return the tokens that ``session`` saves ``prompt``, and one, where they are half of either
-    at least."""
+    """Return the tokens of ``prompt`` that ``session`` saves, where they are half of either."""
     common = session.common(prompt)
     return common + 1 if 2 * common >= min(session.length, len(prompt)) else 0

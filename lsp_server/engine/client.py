@@ -178,8 +178,7 @@ class EngineClient:
         self._child.send(note_frame(SetBuffer(folder, path, text)))
 
     def _cancel(self, call: Call) -> None:
-        """Stop a call; the engine answers within one forward, and the caller does not wait for
-        that."""
+        """Stop a call; the engine answers within a forward, which the caller does not await."""
         if not self._child.send({"op": "cancel", "id": call.id}):
             error = EngineUnavailable("cancelled before the engine was up")
             self.calls.finish(call, error=error)

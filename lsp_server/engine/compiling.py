@@ -128,8 +128,7 @@ class CompilingBehind:
 
 
 def _shared(tasks: list[CompileTask], most: int) -> list[list[CompileTask]]:
-    """Distribute tasks over at most ``most`` processes: the longest first, each to the least
-    loaded."""
+    """Distribute tasks over ``most`` processes: the longest first, to the least loaded."""
     shares: list[list[CompileTask]] = [[] for _ in range(min(most, len(tasks)))]
     for task in sorted(tasks, key=lambda task: -task.seconds):
         min(shares, key=lambda share: sum(BEGIN_S + task.seconds for task in share)).append(task)

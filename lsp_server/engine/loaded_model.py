@@ -131,8 +131,7 @@ def _next_edits(engine: Engine, path: str) -> dict[str, Any]:
 
 
 def _notice(engine: Engine) -> str:
-    """Return the problems of the model's prompt formats and notes on how it is computed; empty
-    without any."""
+    """Return problems of the prompt formats and notes on how the model is computed, if any."""
     from accel.text.format_check import format_problems
 
     problems = format_problems(engine.tokenizer)

@@ -111,8 +111,7 @@ class IndexerLoop:
                     self._write({"event": "idle"})
 
     def _may_leave(self) -> bool:
-        """Return True if nothing changed for long, nothing is left to do, and changes are
-        announced."""
+        """Return True if nothing changed for long, nothing is left, and changes are announced."""
         return (
             time.monotonic() - self._changed >= leave_after_s()
             and not self._slow_tasks.unfinished_tasks

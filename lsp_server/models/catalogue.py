@@ -63,8 +63,7 @@ def _joined(card: ModelCard, candidate: Candidate) -> ModelCard:
 
 
 def _with_distinct_names(models: list[ModelCard]) -> list[ModelCard]:
-    """Return models of one name are called by the folders that they lie in, too, as many as it
-    takes."""
+    """Return models of one name with as many of their folders' names as it takes."""
     for depth in range(1, _MOST_FOLDERS + 1):
         count = Counter(model.name for model in models)
         models = [

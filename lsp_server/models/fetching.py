@@ -171,8 +171,7 @@ def _check_disk_space(folder: Path, model: OfferedModel, staged: Sequence[Path])
 def _check(
     file: Path, model: OfferedModel, piece: Part, report: Report, source: Path | None
 ) -> None:
-    """Delete a file that is not what is expected, and raise FetchFailed. ``source``: what it is a
-    copy of."""
+    """Delete a file that is not what ``source`` should be, and raise FetchFailed."""
     size = file.stat().st_size
     digest = sha256_of(file, lambda count: report("checking", count, size))
     if (size, digest) == (piece.nbytes, piece.sha256):
@@ -189,8 +188,7 @@ def _check(
 
 
 def _made(arrived: list[Path], model: OfferedModel, report: Report) -> list[Path]:
-    """Return the files of a model: what was fetched, or what is made of it beside it. Raises
-    FetchFailed."""
+    """Return a model's files: what was fetched, or is made of it. Raises FetchFailed."""
     if model.base is None:
         return arrived
     (base,) = arrived

@@ -114,8 +114,7 @@ def _append(
 
 
 def _whole_length(headers: Mapping[str, str], start: int) -> int | None:
-    """Return bytes of the file of which an answer has those from ``start`` on; None where it does
-    not say."""
+    """Return the file's bytes, of which an answer has those from ``start``; None if untold."""
     length = headers.get("content-length", "")
     return start + int(length) if length.isdecimal() and "content-encoding" not in headers else None
 

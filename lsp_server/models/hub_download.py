@@ -99,8 +99,7 @@ def hub_errors(
 
 
 def _reason(error: Exception, unfinished: Path | None, remedy: str) -> str:
-    """Return why a request failed and what to do about it; ``remedy``: about proxy and
-    certificates."""
+    """Return why a request failed and what to do. ``remedy``: about proxy and certificates."""
     message, again = first_line(error), try_again(unfinished)
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk is full ({message}); free some space and {again}"

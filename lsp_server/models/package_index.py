@@ -194,8 +194,7 @@ def _downloaded(index_file: IndexFile, source: PackageSource, folder: Path, repo
 
 
 def _session() -> Any:
-    """Return the HTTP client of ``huggingface_hub``, which minds proxies; certificates as for
-    pip."""
+    """Return ``huggingface_hub``'s HTTP client, which minds proxies; certificates as pip's."""
     prepare_hub()
     if certificates := _configured().get("cert", ""):
         os.environ.setdefault("PIP_CERT", certificates)

@@ -149,8 +149,7 @@ def _catch_up(texts: CursorTexts, context_stop: int, count: int) -> None:
 
 @compiled(borrows=True)
 def _same_place(texts: CursorTexts, token: int) -> int:
-    """Return a row at the anchor, in any version, that continues with ``token``; -1 when there is
-    none."""
+    """Return a row at the anchor, in any version, that continues with ``token``; else -1."""
     pool, offsets, spans, anchor = texts.pool, texts.offsets, texts.spans, texts.cursor[ANCHOR]
     for span in range(len(spans)):
         if spans[span, 2] > SHIFTED:

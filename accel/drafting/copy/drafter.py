@@ -201,8 +201,7 @@ class CopyDrafter:
             self._learn(events)
 
     def _as_instructed(self) -> bool:
-        """Return whether the text follows the instruction, so that its changes teach nothing
-        new."""
+        """Return whether the text follows the instruction: its changes teach nothing then."""
         return goes_as_instructed(self._pool.spans, self._pool.cursor, self._pool.slips)
 
     def _learn(self, events: NDArray[np.int32]) -> None:

@@ -233,8 +233,7 @@ def _keep(
 
 @compiled(forceinline=True, borrows=True)
 def _behind(root: Standing, anchor: int, off_track: int, last_class: int) -> Standing:
-    """Return the state of the text after a path: only the root knows the classes between two
-    lines."""
+    """Return the text's state after a path: the root alone knows classes between lines."""
     is_in_line = anchor == root.anchor and off_track > 0
     return Standing(
         np.int64(anchor),

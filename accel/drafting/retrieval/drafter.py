@@ -147,8 +147,7 @@ class RetrievalDrafter:
         return self._drafted
 
     def _row_limits(self, costs: VerifyCosts) -> tuple[int, int]:
-        """Return the number of rows of each layer, and of tokens of each row, for a tree of these
-        costs."""
+        """Return the rows of each layer, and tokens of each row, for a tree of these costs."""
         if costs.seconds is not self._read_for:
             self._read_for = costs.seconds
             few = min(SMALL_TREE, len(costs.seconds) - 1)

@@ -225,8 +225,7 @@ def _with_delta(
 
 
 def _with_fim_rows(file: GgufFile, adapter: Adapter, tensor: str, kind: str) -> NDArray[np.uint8]:
-    """Return the embedding: three rows change, the others stay as they are stored where they
-    can."""
+    """Return the embedding: three rows change, the others stay as stored where they can."""
     assert adapter.fim_embeddings is not None
     stored, was = file.read(tensor), file.tensors[tensor].type
     rows = stored if was.name == kind else q8_0(dequantise(stored, was))

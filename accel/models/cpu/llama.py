@@ -199,8 +199,7 @@ class CompiledLlama(Model):
         self._buffers = [self._thread_buffers()]
 
     def _reserve(self, rows: int, capacity: int) -> None:
-        """Allocate buffers for ``rows`` rows, and for caches of ``capacity`` rows, if they are too
-        small."""
+        """Allocate buffers for ``rows`` rows and caches of ``capacity``, if they are too small."""
         columns, most_rows = self._most
         if capacity > columns or rows > most_rows:
             self._allocate(max(capacity, columns), max(rows, most_rows))

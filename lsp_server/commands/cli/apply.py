@@ -79,8 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _by_model(args: argparse.Namespace, merge: ModelMerge) -> Merge | None:
-    """Return the model's merge of a refused snippet; None without a model, or if its answer is
-    invalid."""
+    """Return the model's merge of a refused snippet; None without a model or a valid answer."""
     from accel.errors import AccelError
 
     model = args.model or used_models(Settings(), read_choices()).edits.path

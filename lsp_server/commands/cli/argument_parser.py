@@ -47,8 +47,7 @@ COMMANDS["bench"] = Command(
 
 
 def _choose(argv: Sequence[str], level: dict[str, Command]) -> tuple[list[str], Command | None]:
-    """Return the words that name a command at the start of ``argv``, and the command if they are
-    whole."""
+    """Return the words at the start of ``argv`` that name a command, and a whole one's command."""
     words: list[str] = []
     command = None
     for word in argv:

@@ -176,8 +176,7 @@ def _check_free(host: str, port: int) -> None:
 
 
 def _url() -> str:
-    """Return the address of the cluster. Its first deployment sets that, and no later one changes
-    it."""
+    """Return the cluster's address, which its first deployment alone sets."""
     from ray.serve.context import _get_global_client
 
     listening = _get_global_client().http_config

@@ -142,8 +142,7 @@ def _processor() -> Finding:
 
 
 def _where_tested(level: str | None) -> str:
-    """Return the machines on which code for a level of instructions was tested, unless this is
-    one."""
+    """Return the machines on which a level's code was tested, unless this is one."""
     if level in ARM_LEVELS:
         return "on emulated processors under Linux alone"
     if not is_linux():

@@ -220,8 +220,7 @@ def _with_adapter(base: Path, adapter: Path, console: Console) -> Path:
 
 
 def _place_of(name: str) -> str:
-    """Return the file of a model that was fetched, where one of its names is given; else the
-    name."""
+    """Return the file of a fetched model by one of its names; else the name."""
     with contextlib.suppress(RedraftError):
         file = models_folder() / find_offered(read_manifest(), name).file
         if file.is_file():

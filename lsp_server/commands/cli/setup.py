@@ -131,8 +131,7 @@ def _input(question: str) -> str:
 
 
 def _is_for_this_machine(model: OfferedModel) -> bool:
-    """Return True if a model that can be fetched suits this machine; ``redraft models get`` lists
-    all."""
+    """Return True if a model that can be fetched suits this machine."""
     quick = model.speed is not None and model.speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
     does_one_thing = {"next-edit", "apply"}.intersection(model.does) and "fim" not in model.does
     return quick and not does_one_thing and model.fits()

@@ -86,8 +86,7 @@ def _entries(folders: list[OwnFolder], keep_models: bool) -> list[Removable]:
 
 
 def _fetched() -> Iterator[Path]:
-    """Return our files in the folder of models: unchanged fetched ones, and our notes about
-    them."""
+    """Return our files in the folder of models: unchanged fetched ones, and notes on them."""
     fetched, folder = fetched_models(), models_folder()
     for path in sorted(folder.iterdir()):
         lock = path.name.startswith(".") and path.suffix == ".lock"

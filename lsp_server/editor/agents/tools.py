@@ -198,8 +198,7 @@ class AgentTools:
         return {"places": excerpts, "note": "; ".join(filter(None, notes))}
 
     async def _alike(self, folder: Path, text: str) -> tuple[list[SimilarPlace], str]:
-        """Return places of a folder that are like a text, once it has an index. Raises
-        RedraftError."""
+        """Return places of a folder like a text, once it has an index. Raises RedraftError."""
         looks = 0
         while (similar := await asyncio.to_thread(self._similar.find, folder, text)) is None:
             if looks == MOST_LOOKS or not self.daemon.prepares:
@@ -309,8 +308,7 @@ class AgentTools:
 
 
 def _line_of(excerpt: str, text: str) -> int:
-    """Return the number of the line where a part of a text begins, from 1; 0 where there is
-    none."""
+    """Return the line where a part of a text begins, from 1; 0 where there is none."""
     offset = text.find(excerpt)
     return text.count("\n", 0, offset) + 1 if excerpt and offset >= 0 else 0
 

@@ -206,8 +206,7 @@ def main(path: Path) -> int:
 
 
 def _leave(path: Path, lock: LockFile) -> None:
-    """Let the daemon's lock go, and delete files of a folder among the temporary ones that no
-    process uses."""
+    """Let the daemon's lock go, and delete temporary files of a folder that no process uses."""
     starting = LockFile(path.with_suffix(".start"))
     if path.parent.parent != Path(tempfile.gettempdir()) or not starting.acquire():
         lock.release()

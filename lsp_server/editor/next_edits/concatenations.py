@@ -67,7 +67,7 @@ def _formatted(term: Term) -> str:
 
 def _operands(term: Term) -> list[Term]:
     """Return what a term concatenates, from left to right; the term itself where it does not."""
-    parts = [each for each in term.parts if isinstance(each, Term)]
-    if term.kind in _SUMS and [each.text for each in parts[1:-1]] == ["+"]:
-        return [*_operands(parts[0]), *_operands(parts[-1])]
+    children = [each for each in term.parts if isinstance(each, Term)]
+    if term.kind in _SUMS and [each.text for each in children[1:-1]] == ["+"]:
+        return [*_operands(children[0]), *_operands(children[-1])]
     return [term]

@@ -201,8 +201,7 @@ def error_details(error: Any) -> str:
 
 
 def _retry_after_s(response: httpx2.Response) -> float:
-    """Return seconds that a server asks to be left alone (RFC 9110, 10.2.3); 0 where it says
-    nothing."""
+    """Return seconds that a server wants to be left alone (RFC 9110, 10.2.3), or 0."""
     value = response.headers.get("Retry-After", "").strip()
     if not value:
         return 0.0

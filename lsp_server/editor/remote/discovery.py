@@ -68,8 +68,7 @@ async def _other_model(connection: ServerConnection, name: str) -> Transport:
 
 
 def _chosen(models: list[ListedModel], name: str, where: str) -> ListedModel:
-    """Return the model that is asked for, else the first that writes text. Raises
-    ServerUnavailable."""
+    """Return the model asked for, else the first that writes text. Raises ServerUnavailable."""
     able = [model for model in models if model.writes]
     if not models or (not able and not name):
         none = "has no model that Redraft can ask" + (

@@ -58,8 +58,7 @@ class EventStream:
             yield StreamEvent("".join(self._document))
 
     def _opened(self, text: str) -> str:
-        """Return the text without a byte order mark; it says whether a document comes or a
-        stream."""
+        """Return the text without a byte order mark, which tells a document from a stream."""
         text = (self._rest + text).removeprefix("\ufeff")
         start = text.lstrip()
         if not start:

@@ -80,8 +80,7 @@ def listed_models(facts: Any) -> list[ListedModel]:
 
 
 def _said_to_write(facts: dict[str, Any]) -> bool | None:
-    """Return whether a model writes text, by its type or its capabilities; None where neither is
-    told."""
+    """Return whether a model writes text, by its type or capabilities; None where unknown."""
     kind, able = facts.get("type"), facts.get("capabilities")
     if isinstance(kind, str) and _NO_TEXT_TYPES.search(kind.lower()):
         return False

@@ -363,8 +363,7 @@ class OpenAiModel:
     # The stream
 
     async def _pieces(self, path: str, body: dict[str, Any]) -> AsyncGenerator[TextEvent, None]:
-        """Yield the texts that come. An error after the first text ends it, one before it is
-        raised."""
+        """Yield the texts that come. An error ends them; one before the first is raised."""
         has_text, has_ended = False, False
         async with self._connection.events(path, self._taken(body)) as events:
             async for event in events:
@@ -405,8 +404,7 @@ def _cannot(error: ServerRefused) -> bool:
 
 
 def _why_not_whole(ended: str) -> str:
-    """Return why an answer is not whole. ``ended``: the server's word for it, empty where it
-    broke off."""
+    """Return why an answer is not whole. ``ended``: the server's word for it, if any."""
     return f"{BROKEN} ({ended})" if ended else BROKEN
 
 

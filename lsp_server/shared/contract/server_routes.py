@@ -4,4 +4,3 @@ from __future__ import annotations
 
 PROTOCOL = 1
 """The version of all below ``/redraft/v1``."""
-REPOSITORIES = "/redraft/v1/repositories"

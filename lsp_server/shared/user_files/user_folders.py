@@ -103,8 +103,7 @@ def _settle_runtime() -> list[Replaced]:
 
 
 def _why_unusable(folder: Path) -> str:
-    """Return why no file can be kept below a folder, which is made if it is missing; empty if files
-    can be."""
+    """Return why no file can be kept below a folder, made if missing; empty if it can."""
     own = folder / "redraft"
     try:
         own.mkdir(mode=0o700, parents=True, exist_ok=True)

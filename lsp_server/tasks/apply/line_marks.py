@@ -150,8 +150,7 @@ def _spare_blanks(lines: Sequence[str], gone: set[int]) -> set[int]:
 
 
 def _without_signs(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
-    """Return ``lines`` without ``+`` and ``-`` in front of those between place holders that have
-    such signs."""
+    """Return ``lines`` without ``+`` and ``-`` in front of those between place holders."""
     has_signs = any(line.startswith(("+", "-")) for line in lines)
     if not has_signs or any(line.startswith("+") for line in file):
         return MarkedLines(lines)

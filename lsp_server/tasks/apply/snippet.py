@@ -186,8 +186,7 @@ def _is_new(line: str, file: Sequence[str]) -> bool:
 def _with_bodies_below(
     lines: Sequence[str], file: Sequence[str], known: Collection[str], instruction: str
 ) -> Sequence[str]:
-    """The lines with dots in place of a Python body on a line of their own, where the file has more
-    there."""
+    """Return the lines with dots for a Python body on a line of its own, if the file has more."""
     if _STUBS.search(instruction):
         return lines
     made: list[str] = []

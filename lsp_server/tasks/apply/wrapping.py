@@ -118,8 +118,7 @@ def _headed(lines: Sequence[str], own: set[str]) -> Iterator[Section]:
 
 
 def _joined(found: Iterator[Section], file: Sequence[str]) -> list[Section]:
-    """Return the sections without line numbers; those of one file as one, with a place holder
-    between."""
+    """Return the sections without line numbers; those of one file as one."""
     texts: dict[str, list[str]] = {}
     for section in found:
         text = "\n".join(without_numbers(section.text.split("\n"), file))

@@ -21,21 +21,17 @@ from lsp_server.shared.contract.jobs import (
     CompletionJob,
     EditJob,
 )
-from lsp_server.shared.contract.server_routes import PROTOCOL, REPOSITORIES
+from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
-from lsp_server.team.http_server.errors import RequestRefused, invalid, not_found
+from lsp_server.team.http_server.errors import invalid, not_found
 from lsp_server.team.http_server.fields import read_fields
 from lsp_server.team.http_server.generation_fields import fair_priority
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.rate_limits import PATIENCE_S, RequestLimits
 from lsp_server.team.http_server.streaming import Events, StreamedCalls, answered
 
-NO_REPOSITORIES = (
-    "this server keeps no copies of workspaces; a newer Redraft sends similar text along: install "
-    "the same version here and there"
-)
-METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"]
+NO_WORKSPACES = "this server has no copies of workspaces: leave out the job's workspace"
 Owned = TypeVar("Owned", CompletionJob | EditJob, AcceptedText)
 
 
@@ -82,25 +78,19 @@ def editor_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRo
         engine.tell(_owned(accepted_text(await fields_of(request)), request))
         return JSONResponse({})
 
-    async def repositories(_request: Request) -> Response:
-        """Refuse the copies of workspaces that editors of earlier versions send."""
-        raise RequestRefused(410, NO_REPOSITORIES, "gone")
-
     return [
         Route("/redraft/v1/model", model, methods=["GET"]),
         Route("/redraft/v1/complete", streaming(CompletionJob), methods=["POST"]),
         Route("/redraft/v1/edit", streaming(EditJob), methods=["POST"]),
         Route("/redraft/v1/prefill", prefill, methods=["POST"]),
         Route("/redraft/v1/accepted", accepted, methods=["POST"]),
-        Route(f"{REPOSITORIES}{{path:path}}", repositories, methods=METHODS),
     ]
 
 
 def _owned(job: Owned, request: Request) -> Owned:
-    """Return ``job`` with its owner. One that names a repository, as editors of earlier versions
-    do, is refused with 404, and they ask again without."""
+    """Return ``job`` with its owner. Raises RequestRefused for one of a workspace."""
     if job.workspace:
-        raise not_found(NO_REPOSITORIES)
+        raise not_found(NO_WORKSPACES)
     return replace(job, owner=str(request.scope["holder"]))
 
 

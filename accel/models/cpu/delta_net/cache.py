@@ -228,8 +228,7 @@ class HybridCache(CompiledCache):
         self._hold(self.kept._replace(state=new.state), new.tokens)
 
     def _least_missed(self, tokens: int) -> int:
-        """Return the mark without which going back is hardly longer: many are near, few far
-        away."""
+        """Return the mark that is missed least: many are near, few far away."""
         back = [tokens, *[tokens - mark.tokens for mark in self._marks], 0]
         gaps = [(back[i - 1] - back[i + 1]) / back[i - 1] for i in range(1, len(back) - 1)]
         return gaps.index(min(gaps))

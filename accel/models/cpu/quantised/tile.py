@@ -47,8 +47,7 @@ class _Place:
 def _weights(
     builder: Any, layout: PackedLayout, codes: _Place, register: int, machine: InstructionSet
 ) -> Any:
-    """Return a function that gives a word of a block, for the columns of a register, with all
-    bits."""
+    """Return a function that gives a block's word for a register's columns, all bits."""
     lanes = machine.lanes
     kind, first = words_of(lanes), 4 * lanes * register
     size = layout.width * PLANE
