@@ -40,9 +40,8 @@ MOST_MODULES = 16
 _PACKAGE = re.compile(r"(?:^|/)(?:__init__\.pyi?|index\.\w+|mod\.rs|lib\.rs)$")
 _ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
 _GIVEN = re.compile(
-    r"^(?:(?:export|default|declare|async|abstract|pub|def|class|function|func|fn|const|let|var|type"
-    r"|interface|enum|struct)\s+)*(\w+)",
-    re.MULTILINE,
+    r"(?m)^(?:(?:export|default|declare|async|abstract|pub|def|class|function|func|fn|const|let|var"
+    r"|type|interface|enum|struct)\s+)*(\w+)"
 )
 """The name that a line of a file gives to others."""
 _DEFAULT = re.compile(r"""(?m)^import\s+(?:type\s+)?\w+\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""")
@@ -395,13 +394,10 @@ def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module:
     path = names.tree.text_of(receiver)
     uses = names.python.of(path.split(".")[0])
     here = uses.get(names.tree.start(receiver))
-    imports = [other for other in uses.values() if other.use in (Use.IMPORT, Use.ALIAS)]
-    same = [
-        _imported(names.tree, other, path)
-        for other in imports
-        if here and other.scope == here.scope
-    ]
-    return any(module in python_paths(text, folder) for text in same)
+    scoped = (other for other in uses.values() if here and other.scope == here.scope)
+    imports = (other for other in scoped if other.use in (Use.IMPORT, Use.ALIAS))
+    paths = (python_paths(_imported(names.tree, other, path), folder) for other in imports)
+    return any(module in each for each in paths)
 
 
 def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:

@@ -172,13 +172,8 @@ class Document:
         """Return the text from ``start`` to ``end``."""
         if start.line == end.line:
             return self.lines[start.line][start.column : end.column]
-        return "".join(
-            [
-                self.lines[start.line][start.column :],
-                *self.lines[start.line + 1 : end.line],
-                self.lines[end.line][: end.column],
-            ]
-        )
+        first, last = self.lines[start.line][start.column :], self.lines[end.line][: end.column]
+        return "".join([first, *self.lines[start.line + 1 : end.line], last])
 
     def units(self, position: Position, encoding: Encoding) -> tuple[int, int]:
         """``position`` as LSP's line and character."""

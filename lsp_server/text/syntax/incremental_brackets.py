@@ -85,11 +85,8 @@ class IncrementalBrackets:
                     else:
                         after.append(sign)
             offset = reach
-        return Around(
-            unpaired(chain.from_iterable(before)).opening,
-            inside,
-            unpaired(chain.from_iterable(after)).closing,
-        )
+        opening = unpaired(chain.from_iterable(before)).opening
+        return Around(opening, inside, unpaired(chain.from_iterable(after)).closing)
 
     def _follow(self, text: str) -> None:
         """Parse what differs from the text of the last call."""

@@ -301,7 +301,7 @@ class Members:
             return element_of(held, is_loop=True) if outer.type.startswith("for") else held
         annotation = child_of(outer, "type")
         if annotation is not None and annotation != node:
-            return tree.text_of(annotation)
+            return self._names.written(annotation)
         if outer.type in ("as_expression", "satisfies_expression"):
             return tree.text_of(outer.named_children[-1])
         if outer.type in ("array", "list", "literal_value", "literal_element"):

@@ -213,12 +213,9 @@ def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) ->
     others = {use for use in firsts if use != scope}
     outer = any(use.start <= scope.start and scope.end <= use.end for use in others)
     inner = {use for use in others if scope.start <= use.start and use.end <= scope.end}
-    return any(
-        use.use is NameUse.VARIABLE
-        and use.scope in ({*inner, scope} if outer else inner)
-        and use.start < firsts.get(use.scope, 0)
-        for use in names
-    )
+    inner |= {scope} if outer else set()
+    variables = (use for use in names if use.use is NameUse.VARIABLE and use.scope in inner)
+    return any(use.scope and use.start < firsts.get(use.scope, 0) for use in variables)
 
 
 # Places and their scopes
@@ -280,12 +277,9 @@ def _resolved(tree: SyntaxTree, uses: list[_Use]) -> list[Reference]:
         elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
             own = functions.with_argument(node)
         is_foreign = spelling.use is NameUse.VARIABLE and _is_import(node, spelling)
-        result.append(
-            Reference(
-                *(*span, use, own, spelling.declares, node, is_foreign, receiver),
-                *(spelling.start, spelling.end, spelling.before, spelling.after),
-            )
-        )
+        written = spelling.start, spelling.end, spelling.before, spelling.after
+        meaning = *span, use, own, spelling.declares, node, is_foreign, receiver
+        result.append(Reference(*meaning, *written))
     return result
 
 
@@ -463,10 +457,8 @@ def _rust_formats(tree: SyntaxTree, name: str, root: Scope, finder: ScopeFinder)
         if kind_of(string.parent) != "token_tree" or is_doubled:
             continue
         macro = leaf_before(tree, leaf_before(tree, string.parent))
-        is_given = any(
-            tree.text_of(argument) == name and kind_of(argument.next_sibling) == "="
-            for argument in inner(string.parent)
-        )
+        named = (each for each in inner(string.parent) if tree.text_of(each) == name)
+        is_given = any(kind_of(argument.next_sibling) == "=" for argument in named)
         if _FORMATS.fullmatch(tree.text_of(macro)) and not is_given:
             scopes = (root, *finder.at(*match.span()))
             yield match.span(), node, Spelling(NameUse.VARIABLE), scopes

@@ -70,6 +70,8 @@ def class_around(tree: SyntaxTree, node: Node) -> str:
     """Return the name of the class whose member is declared, or whose method is, around a node."""
     outer = node.parent
     while outer is not None:
+        if own := nameless(tree, outer):
+            return own
         receiver = outer.child_by_field_name("receiver")
         if outer.type == "method_declaration" and receiver is not None:
             return class_named(tree.text_of(receiver).strip("()").split()[-1])
@@ -84,6 +86,13 @@ def class_around(tree: SyntaxTree, node: Node) -> str:
 def is_class(node: Node | None) -> bool:
     """Return whether a node declares a class, an interface or a struct."""
     return _CLASS.search(kind_of(node)) is not None
+
+
+def nameless(tree: SyntaxTree, node: Node) -> str:
+    """Return a name of our own for a structure of Go that has none; empty for any other node."""
+    start, is_own = tree.start(node), node.type == "struct_type"
+    is_own &= tree.grammar == "go" and kind_of(node.parent) != "type_spec"
+    return f"nameless_{start}_{abs(hash(tree.text[:start]))}" if is_own else ""
 
 
 def class_named(text: str) -> str:
@@ -245,7 +254,7 @@ class ResolvedNames:
         if re.search(r"^(?:new|object_creation|composite|struct)_", kind):
             constructor = child_of(node, "constructor", "type", "name")
             types = child_of(node, "type_arguments")
-            return self.tree.text_of(constructor) + self.tree.text_of(types)
+            return self.written(constructor) + self.tree.text_of(types)
         if "call" in kind or "invocation" in kind:
             return self._of_call(node, steps)
         if kind in _WITHOUT_DOT:
@@ -294,6 +303,12 @@ class ResolvedNames:
         if checked := checked_type(self.tree, node, name):
             return checked
         own = [pair for pair in self.declared(name) if pair[0].scope == here.scope]
+        outer = outside(node, 2)
+        is_copied = kind_of(outer) == "short_var_declaration" and own and node != own[0][1]
+        if is_copied and outer == outside(own[0][1], 2):
+            # ``name := name``: the variable of a scope around.
+            own = [pair for pair in self.declared(name) if pair[0].scope
+                   and pair[0].start < own[0][0].start < pair[0].scope.end][-1:]  # fmt: skip
         types = {self._declared(declared, steps) for use, declared in own if not use.is_foreign}
         return types.pop() if len(types) == 1 else "" if types else self._of_module(name)
 
@@ -306,8 +321,25 @@ class ResolvedNames:
                 return name if is_class(node.parent) else self.module._declared(node, 0)
         return self.module._of_module(name) if self.module is not None else ""
 
+    def written(self, node: Node | None) -> str:
+        """Return a type as it is written, with names of our own for structures that have none."""
+        text = self.tree.text_of(node)
+        if node is None or self.tree.grammar != "go" or "{" not in text:
+            return text
+        if own := nameless(self.tree, node):
+            return own
+        start = self.tree.start(node)
+        for child in reversed(node.named_children):
+            head = text[: self.tree.start(child) - start]
+            text = head + self.written(child) + text[self.tree.end(child) - start :]
+        return text
+
     def class_node(self, name: str) -> Node | None:
         """Return the class of a name that the text declares."""
+        if name.startswith("nameless_"):
+            start = int(name.split("_")[1])
+            node = enclosing(self.tree.node(start, start + 1), "^struct_type$")
+            return node if node is not None and nameless(self.tree, node) == name else None
         outer = (node.parent for _, node in self.declared(name) if name.isidentifier())
         return next((node for node in outer if is_class(node)), None)
 
@@ -383,7 +415,7 @@ class ResolvedNames:
         if before is not None:
             return self._of_method(before, name, arguments, steps)
         if name in ("new", "make") and arguments and self.tree.grammar == "go":
-            return self.tree.text_of(arguments[0])
+            return self.written(arguments[0])
         here = self.use_at(called, name)
         scope = here.scope if here is not None else None
         for use, declared in self.declared(name):
@@ -433,7 +465,7 @@ class ResolvedNames:
             around = outer.parent if outer.type == "variable_declarator" else None
             for name in ("return_type", "result", "returns", "type"):
                 annotation = child_of(outer, name) or child_of(around, name)
-                text = self.tree.text_of(annotation)
+                text = self.written(annotation)
                 if annotation is not None and annotation != last and text not in _UNKNOWN:
                     is_many = outer.type == "variadic_parameter_declaration"
                     return f"[]{text}" if is_many else _BEFORE.sub("", text)

@@ -79,14 +79,8 @@ class SyntaxTree:
         for change in reversed(changes):
             above = text[: change.start]
             start, end = self._offsets.byte(change.start), self._offsets.byte(change.end)
-            tree.edit(
-                start,
-                end,
-                start + len(encoded(change.text)),
-                end_point(above),
-                end_point(text[: change.end]),
-                end_point(above + change.text),
-            )
+            points = map(end_point, (above, text[: change.end], above + change.text))
+            tree.edit(start, end, start + len(encoded(change.text)), *points)
             text = above + change.text + text[change.end :]
         parser = Parser(load_grammar(self.grammar))
         tree = parser.parse(encoded(text), tree, encoding="utf16le")
@@ -235,10 +229,8 @@ class SyntaxTree:
             marks.append((injection.start, injection.end, Role.CODE))
             tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
             if tree is not None:
-                marks += [
-                    (piece.start + injection.start, piece.end + injection.start, piece.role)
-                    for piece in tree.pieces()
-                ]
+                by, pieces = injection.start, tree.pieces()
+                marks += [(piece.start + by, piece.end + by, piece.role) for piece in pieces]
         return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
 
     def _names_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
