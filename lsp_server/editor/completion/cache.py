@@ -140,8 +140,7 @@ def _has_more(entry: Entry, hit: CacheHit, threshold: float) -> bool:
 
 
 def _same_suffix(head: str, suffix: str) -> bool:
-    """Return the same text follows, but for brackets and quotes that the editor closed by
-    itself."""
+    """Return True if the same text follows, but for what the editor closed by itself."""
     if _continues(head, suffix):
         return True
     for closed in range(1, 4):

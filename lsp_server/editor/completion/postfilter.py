@@ -86,8 +86,7 @@ def _is_same(line: str, other: str) -> bool:
 
 
 def _is_entry(written: list[str], following: list[str]) -> bool:
-    """Return True if a key whose value is on the next line gets its value: other lines do not
-    matter then."""
+    """Return True if a key gets its value, which is on the next line."""
     return _KEY.match(written[0]) is not None and _starts_same(written[:1], following)
 
 

@@ -27,6 +27,7 @@ from lsp_server.editor.next_edits.parameters import (
 )
 from lsp_server.editor.next_edits.renames import (
     Rename,
+    fixture_edits,
     is_given,
     refuse_many_uses,
     rename_in,
@@ -88,7 +89,8 @@ class Elsewhere:
 
     def edits(self, folder: Path, module: str, opened: Mapping[str, str]) -> list[FileEdit]:
         """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
-        proposed = []
+        fixture = self.rename if self.rename and self.rename.is_fixture else None
+        proposed = [*fixture_edits(fixture, folder, module, opened)] if fixture else []
         is_argument = self.rename is not None and self.rename.is_argument
         renamed = self.rename.new if self.rename is not None else ""
         where = folder, module, self.name, opened, self.owner

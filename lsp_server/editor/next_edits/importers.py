@@ -386,8 +386,7 @@ def _is_taken_from(tree: SyntaxTree, use: Occurrence, folder: str, module: str) 
 
 
 def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module: str) -> bool:
-    """Return whether a place is the name in ``module.name``, with the module as this file imports
-    it."""
+    """Return whether a place is the name in ``module.name``, as this file imports it."""
     receiver = child_of(use.node.parent, "object") if use.use is Use.ATTRIBUTE else None
     if receiver is None:
         return False
@@ -401,8 +400,7 @@ def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module:
 
 
 def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:
-    """Return the module that ``path`` names where an import binds its first part; empty where it
-    names none."""
+    """Return the module that ``path`` names where an import binds its first part, if any."""
     node = bound.node.parent
     statement = enclosing(node, "^import_")
     if statement is None:

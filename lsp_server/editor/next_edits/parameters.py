@@ -424,8 +424,7 @@ def _without(
 def _swapped(
     change: SignatureChange, names: ResolvedNames, arguments: Node, shift: int
 ) -> TextEdit[int] | None:
-    """Return the arguments in their new order; None where some that move are not there by their
-    place."""
+    """Return the arguments in their new order; None where some that move are given by name."""
     tree, values = names.tree, _given(arguments)
     positional = [node for node in values if not _argument_name(tree, node)][shift:]
     moved = [offset for offset, node in enumerate(change.order) if node != offset]
@@ -473,8 +472,7 @@ def _removal(tree: SyntaxTree, arguments: Node, values: list[Node], number: int)
 
 
 def _with(change: SignatureChange, names: ResolvedNames, arguments: Node) -> TextEdit[int] | None:
-    """Return the new parameter is given what has its name at the call; without such, the user is
-    led there."""
+    """Return the edit that passes what has the new parameter's name, or leads there."""
     tree, values = names.tree, _given(arguments)
     positional = [node for node in values if not _argument_name(tree, node)]
     if any(_argument_name(tree, node) == change.added for node in values):

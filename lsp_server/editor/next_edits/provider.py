@@ -279,8 +279,7 @@ class NextEditProvider:
         return self._is_news and any(not suggestion.is_of_model for suggestion in self._pending)
 
     async def _look_at_files(self) -> None:
-        """Return what a proposal is for in a file that is not open may have been written
-        meanwhile."""
+        """Move what is proposed in files that are not open: they may have been written since."""
         files = {suggestion.document for suggestion in self._pending if not suggestion.is_open}
         if not files:
             return
@@ -322,8 +321,7 @@ class NextEditProvider:
             self._start_model(document, cursor, PREFETCH)
 
     def _request_at(self, document: Document, cursor: Position) -> WindowRequest | None:
-        """Return what the model is asked at a place; None where it is not, or was since the last
-        edit."""
+        """Return what the model is asked at a place; None where it is not, or has been."""
         fmt = self.model.format if self.model is not None else None
         if fmt is None or not self.history or self._took_settled:
             return None
@@ -453,8 +451,7 @@ class NextEditProvider:
         *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Result:
-        """Return what a function finds in a text of ``size`` characters. Raises
-        WorkTakesTooLong."""
+        """Return what a function makes of ``size`` characters. Raises WorkTakesTooLong."""
         if self._functions is None or size <= SMALL_TEXT:
             return function(*arguments, **named)
         return await self._functions.call(function, *arguments, **named)

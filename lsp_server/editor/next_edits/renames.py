@@ -7,12 +7,14 @@ from bisect import bisect_left
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from lsp_server.editor.next_edits.importers import readable_texts
+from lsp_server.editor.next_edits.parameters import is_decorated
 from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
 from lsp_server.shared.errors import EditRefused
 from lsp_server.text.syntax.keywords import is_keyword
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.nodes import around, kind_of, outside
+from lsp_server.text.syntax.nodes import around, child_of, enclosing, kind_of, outside
 from lsp_server.text.syntax.references import is_selected, not_renamed, same_meaning
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around, receiver_of
 from lsp_server.text.syntax.roles import MARKUP, PROSE
@@ -20,6 +22,9 @@ from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
     from tree_sitter import Node
 
     from lsp_server.editor.next_edits.history import RecordedEdit
@@ -28,6 +33,8 @@ if TYPE_CHECKING:
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _NAME = re.compile(r"[^\W\d]\w*")
 Starts = tuple[int, ...]
+_FIXTURE = r"(?:\w+\.)?fixture"
+_ASKED = re.compile(r"(?:usefixtures|getfixturevalue)\([^()]*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,7 @@ class Rename:
     """The class whose member it is."""
     is_argument: bool = False
     """Whether calls of that class give it by its name."""
+    is_fixture: bool = False
 
     @property
     def title(self) -> str:
@@ -74,15 +82,13 @@ class Shift:
 
 def renamed_by(edit: RecordedEdit) -> str | None:
     """Return the new name of the rename that an edit began, as of :func:`rename_in`."""
-    before = edit.names_before()
-    rename = rename_in(edit, before) if before is not None else None
+    rename = rename_in(edit, before) if (before := edit.names_before()) is not None else None
     return rename.new if rename is not None else None
 
 
 def refuse_many_uses(edit: RecordedEdit) -> None:
     """Raise WorkTakesTooLong where an edit changes a name that occurs in too many places."""
-    change = _changed_name(edit)
-    if change is not None:
+    if (change := _changed_name(edit)) is not None:
         refuse_many(edit.document.text, change.old, change.new)
 
 
@@ -188,9 +194,48 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Ren
         return None
     node = tree.node(min(changed), min(changed) + len(old))
     owner = class_around(tree, node) if declared is not None and node is not None else ""
+    function = outside(node)
+    is_fixture = function is not None and is_decorated(tree, function, _FIXTURE)
+    asking = _asking(before, old, new) if is_fixture else []
+    uses = sorted([*uses, *asking], key=lambda use: use.start)
     is_global = node is not None and is_given(tree, node) and tree.grammar not in MARKUP
     is_argument = bool(owner) and declared is not None and declared.receiver is None
-    return Rename(old, new, tuple(uses), Shift(changed, 0), is_global, owner, is_argument)
+    return Rename(
+        old, new, tuple(uses), Shift(changed, 0), is_global, owner, is_argument, is_fixture
+    )
+
+
+def _asking(names: ResolvedNames, name: str, new: str) -> list[Reference]:
+    """Return the places where tests and fixtures of pytest ask for a fixture by its name."""
+    tree, uses, scopes = names.tree, names.uses(name), set()
+    for use in (use for use in uses if use.declares):
+        function = enclosing(use.node, "^function_d", "^(?:block|module|(?:typed_)?default_p)")
+        own = tree.text_of(child_of(function, "name"))
+        is_test = own.startswith("test") or (function and is_decorated(tree, function, _FIXTURE))
+        is_given = function and is_decorated(tree, function, rf"[\w.]*parametrize.*?\b{name}\b")
+        scopes |= {use.scope} if is_test and own != name and not is_given else set()
+    asking = [use for use in uses if use.scope in scopes]
+    if any(_collides(use, each) for use in names.uses(new) for each in asking):
+        return []
+    for match in re.finditer(rf"""(?<=["']){name}(?=["'])""", tree.text):
+        is_asked = _ASKED.search(tree.text[: match.start() - 1])
+        asking += [Reference(*match.span(), NameUse.KEY)] if is_asked else []
+    return asking
+
+
+def fixture_edits(
+    rename: Rename, folder: Path, module: str, opened: Mapping[str, str]
+) -> Iterator[tuple[str, str, TextEdit[int]]]:
+    """Yield paths, texts and edits of files below a ``conftest.py`` whose fixture is renamed."""
+    texts = {path: text for path, text in readable_texts(folder, opened, (".py",))
+             if path.startswith(module.removesuffix("conftest.py")) and path != module}  # fmt: skip
+    own = (path for path, text in texts.items() if re.search(rf"\bdef {rename.old}\(", text))
+    nearer = tuple(path.removesuffix("conftest.py") for path in own)
+    pair = rename.old, rename.new
+    for path, text in texts.items():
+        names = ResolvedNames.of(text, "python") if rename.old in text else None
+        for use in _asking(names, *pair) if names and not path.startswith(nearer) else ():
+            yield path, text, TextEdit(*use.span, rename.new, rename.title)
 
 
 def is_given(tree: SyntaxTree, name: Node) -> bool:

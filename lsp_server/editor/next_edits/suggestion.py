@@ -69,8 +69,7 @@ class Suggestion:
             self.region.follow(edit)
 
     def _leave_out_what_is_there(self) -> None:
-        """Return where all of its text so far is the beginning of the new one, the rest is
-        inserted."""
+        """Leave out the beginning of the new text, where that is all that is there."""
         self.old_text = self.document.between(self.region.start, self.region.end)
         if self.new_text is not None and self.new_text.startswith(self.old_text):
             self.region = TrackedRegion(self.region.end, self.region.end)

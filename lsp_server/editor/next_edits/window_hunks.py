@@ -41,8 +41,7 @@ def first_hunks(window: Window, answered: AnsweredWindow) -> list[TextEdit[int]]
 
 
 def _hunks(old: str, new: str) -> list[TextEdit[int]]:
-    """Return the changes between two texts; lines that changed one by one are changes of their
-    own."""
+    """Return the changes between two texts, those of lines that changed one by one apart."""
     return [hunk for change in minimal_hunks(old, new) for hunk in line_by_line(old, change)]
 
 

@@ -140,8 +140,7 @@ class ChatFields(GenerationFields, kw_only=True):
         return words[-1:] != ["/no_think"] and not any(map(said.count, (False, "none", "disabled")))
 
     def _offered(self, takes_tools: bool) -> list[dict[str, Any]]:
-        """Return the tools that the model may call, or has to call one of. Raises
-        RequestRefused."""
+        """Return the tools that the model may or has to call. Raises RequestRefused."""
         choice = self.tool_choice
         if choice in ("none", "auto"):
             return self.tools if takes_tools and choice == "auto" else []

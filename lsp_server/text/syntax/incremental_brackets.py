@@ -165,8 +165,7 @@ def _loose(text: str, pieces: list[RolePiece]) -> int:
 
 
 def _place_to_divide(text: str, undivided: list[tuple[int, int]]) -> int:
-    """Return the line start with the least indentation that tears nothing of ``undivided``; 0 for
-    none."""
+    """Return the least indented line start that tears nothing of ``undivided``, or 0."""
     best, least = 0, 1_000_000
     for match in _LINE_START.finditer(text, USUAL // 2, len(text) - USUAL // 4):
         offset = match.start()

@@ -284,8 +284,7 @@ def _resolved(tree: SyntaxTree, uses: list[_Use]) -> list[Reference]:
 
 
 def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
-    """Return whether a name is called in a language whose methods and variables may have one
-    name."""
+    """Return whether a name is called where methods and variables may share one."""
     name = _METHOD_CALLS.get((tree.grammar, kind_of(node.parent)), "")
     is_called = bool(name) and child_of(node.parent, name) == node
     return is_called and child_of(node.parent, "arguments") is not None
