@@ -36,8 +36,7 @@ class InFlight(Generic[AnyWork]):
         return iter([work for work in (self.running, self.ahead) if work is not None])
 
     def begin(self) -> object:
-        """Return a request came; returns what makes it the newest. Nothing else begins by itself
-        now."""
+        """Make a request that came the newest. Nothing else begins by itself now."""
         self._stop_timer()
         self.newest = object()
         self.wake()

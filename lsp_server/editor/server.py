@@ -339,8 +339,7 @@ class RedraftServer(LanguageServer):
     # Open documents, as the index sees them
 
     def feed_buffers(self) -> None:
-        """Send all open documents to the index again after a change of the settings that exclude
-        them."""
+        """Send all open documents to the index again after a change of what is excluded."""
         for document in self.documents:
             self.feed_buffer(document.uri)
 

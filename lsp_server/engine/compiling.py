@@ -64,8 +64,7 @@ class ParallelCompile:
         return self.total - sum(self._left[name] for name in self._running)
 
     def wait(self, report: Callable[[int, int], None]) -> None:
-        """Wait until all are compiled; ``report`` hears of how many how many are, again and
-        again."""
+        """Wait until all are compiled; ``report`` is told again and again how many are."""
         while (done := self.done) < self.total and time.monotonic() < self._ends:
             report(done, self.total)
             time.sleep(LOOK_S)

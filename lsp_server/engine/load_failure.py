@@ -33,7 +33,6 @@ class LoadFailure:
 
     @property
     def holds(self) -> bool:
-        """Return True if another attempt is useless: no file has changed, and no time has
-        passed."""
+        """Return True if another attempt is useless: no file changed, and no time passed."""
         wait_s = math.inf if self.lasting else RETRY_S
         return time.monotonic() - self.since < wait_s and files_state(*self.models) == self.files

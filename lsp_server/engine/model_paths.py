@@ -25,8 +25,7 @@ def _or_unavailable() -> Iterator[None]:
 
 
 def model_folder(model: str | Path | None) -> Path:
-    """Return the folder of a model, or its GGUF file. Raises ModelUnavailable, also where none is
-    named."""
+    """Return the folder of a model, or its GGUF file. Raises ModelUnavailable, also without any."""
     from accel.files.model_path import find_model_path
 
     with _or_unavailable():

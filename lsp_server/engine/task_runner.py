@@ -59,8 +59,7 @@ class TaskRunner:
         }
 
     def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
-        """Write the texts of a job; yields after every forward. Raises AccelError and
-        RedraftError."""
+        """Write a job's texts; yields after each forward. Raises AccelError and RedraftError."""
         work = yield from self._work[type(job)](job, cancelled)
         results: list[JobResult] = []
         for task in work.tasks:

@@ -27,8 +27,7 @@ def total(values: list[float]) -> float:
 def parts_to_compile(
     options: ModelOptions, lookups: Callable[[], dict[str, tuple[Any, CompileTask]]]
 ) -> list[CompileTask]:
-    """Return the functions that a model and ``lookups`` call and that were never compiled on this
-    machine."""
+    """Return the functions of a model and ``lookups`` that were never compiled here."""
     state = files_state(options.path)
     chosen = options.dtype, options.device, options.backend, options.kv_type
     record = CompiledRecord((state, *chosen))

@@ -166,8 +166,7 @@ class WorkspaceIndexes:
             indexer.close()
 
     def open(self, folder: str, store: str = "") -> Datastore:
-        """Return the datastore of a workspace, in ``store`` when that is given. Open buffers
-        stay."""
+        """Return the datastore of a workspace, in ``store`` if given. Open buffers stay."""
         if store and self._stores.get(folder) != Path(store):
             self._stores[folder] = Path(store)
             self._datastores.pop(folder, None)

@@ -81,8 +81,7 @@ class IndexerClient:
         return self.workspaces.get((folder, model))
 
     def open_workspace(self, folder: str, model: str, options: dict[str, Any]) -> None:
-        """Build and keep the datastore of a workspace. Again with other options: bring it up to
-        date."""
+        """Build and keep the datastore of a workspace, or update it for other options."""
         workspace = self.workspaces.get((folder, model))
         if workspace is not None and workspace.options == options:
             return

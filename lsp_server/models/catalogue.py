@@ -81,8 +81,7 @@ def model_at(path_text: str) -> ModelCard:
 
 
 def find_model(models: list[ModelCard], query: str) -> ModelCard:
-    """Return the model of this name or path, or the only one whose name holds it. Raises
-    RedraftError."""
+    """Return the model of a name or path, or the only one that holds it. Raises RedraftError."""
     path = os.path.expanduser(query)
     for model in models:
         if os.path.realpath(path) in map(os.path.realpath, model.paths):

@@ -17,8 +17,7 @@ _NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
 
 
 def describe(path: Path) -> ModelCard:
-    """Return the card of the GGUF file or folder at ``path``. If it cannot be opened, the card says
-    why."""
+    """Return the card of the GGUF file or folder at ``path``, or one that says what is wrong."""
     problem, name = "", path.stem if path.is_file() else path.name
     card = ModelCard(name=name, paths=(path,), store="path")
     try:

@@ -36,8 +36,7 @@ _NO_SPEED = {"first_text_s": None, "tokens_per_s": None, "measured": False}
 def models_document(
     models: Sequence[ModelCard], chosen: Choices, offered: Sequence[OfferedModel]
 ) -> dict[str, Any]:
-    """Return the models here, those that can be fetched, the recommended and the chosen ones, as
-    JSON."""
+    """Return models here, those to fetch, the recommended and the chosen ones, as JSON."""
     missing, free = not_here(offered, models), free_bytes()
     for_edits = recommended_for_edits(models, missing)
     return {

@@ -66,8 +66,7 @@ def fetch(model: OfferedModel, report: Report = unheard, source: Path | None = N
 
 
 def file_here(model: OfferedModel) -> Path | None:
-    """Return the file of a model, of several the first, where it was fetched and is as it should
-    be."""
+    """Return the (first) file of a model, where it was fetched and is as it should be."""
     folder = models_folder()
     if model.base:
         files = [(folder / model.file, model.nbytes, model.sha256)]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 
 def sha256_of(file: Path, on_bytes: Callable[[int], None] = lambda _: None) -> str:
-    """Return hexadecimal digits of ``file``; tell ``on_bytes`` how many bytes were read. Raises
-    OSError."""
+    """Return hexadecimal digits of ``file``, telling ``on_bytes`` bytes read. Raises OSError."""
     digest, count = hashlib.sha256(), 0
     with file.open("rb") as opened:
         while piece := opened.read(1 << 20):

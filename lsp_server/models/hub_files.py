@@ -73,8 +73,7 @@ def _named(typed: str) -> _Named | None:
 
 
 def find_in_hub(name: str) -> OfferedModel:
-    """Return the model that a name stands for, at the newest commit of its repository. Raises
-    RedraftError."""
+    """Return the model of a name, at its repository's newest commit. Raises RedraftError."""
     named = _named(name)
     assert named is not None, name
     repository = named.repository

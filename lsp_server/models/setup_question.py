@@ -28,8 +28,7 @@ class SetupQuestion:
 
     @property
     def is_open(self) -> bool:
-        """Return True if the user may be asked now: no other server is asking, and there was no
-        answer."""
+        """Return True if the user may be asked now: no other server is asking, and no answer came."""
         if self._file is None or self._asking or self._answered:
             return False
         return not self._file.exists()
@@ -51,8 +50,7 @@ class SetupQuestion:
             write_private(self._file, json.dumps({"answer": answer}) + "\n")
 
     def is_told(self) -> bool:
-        """Return True if a server told the user today that there is no model; record that this one
-        does."""
+        """Return True if the user was told today that there is no model; record that he is now."""
         if self._file is None:
             return False
         marker = self._file.with_name("no-model-told")

@@ -52,8 +52,7 @@ def candidates(folders: Iterable[Path] = ()) -> Iterator[Candidate]:
 
 
 def is_beside_a_model(name: str) -> bool:
-    """Return True if a GGUF file of this name is no model: a vision projector, or an importance
-    matrix."""
+    """Return True if a GGUF file of this name is a vision projector or importance matrix."""
     return _BESIDE_MODELS.search(name) is not None
 
 

@@ -81,8 +81,7 @@ def new_task(
     cancelled: Cancelled,
     nodes: int = COMPLETION_NODES,
 ) -> Task:
-    """Return the task of a job that reads ``prompt``, drafted from what ``index`` knows, a
-    snapshot."""
+    """Return the task of a job that reads ``prompt``, drafted from ``index``, a snapshot."""
     from accel.decoding.request import GenerationRequest
     from accel.drafting.base import DraftRequest
 

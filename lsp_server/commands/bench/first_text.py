@@ -37,8 +37,7 @@ def first_texts(service: EngineService, rounds: list[CompletionJob]) -> dict[str
 
 
 async def ready_s(args: argparse.Namespace) -> float:
-    """Return seconds until an engine process, started as the daemon starts it, has its model
-    ready."""
+    """Return seconds until an engine process, started as by the daemon, has its model ready."""
     from lsp_server.engine.client import EngineClient
 
     over = asyncio.Event()

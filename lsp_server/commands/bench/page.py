@@ -100,8 +100,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def writing(service: EngineService, text: str, *, plain: bool) -> dict[str, float]:
-    """Return tokens per second and per forward after positions of a text. Prompts are not
-    counted."""
+    """Return tokens per second and per forward after positions of a text, without prompts."""
     results = [service.write(replace(job, plain=plain)) for job in _places(text)]
     tokens = sum(result.tokens for result in results)
     return {

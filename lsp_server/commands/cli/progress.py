@@ -73,8 +73,7 @@ def offer_line(model: OfferedModel, source: Path | None = None) -> str:
 
 
 def agree_to_licence(model: OfferedModel, ask: Ask) -> None:
-    """Have the user agree to a licence that limits use. Raises RedraftError where that does not
-    come."""
+    """Have the user agree to a licence that limits use. Raises RedraftError if he does not."""
     terms = model.terms or f"its licence ({model.licence}) may limit use: read it on its page"
     answer = ask(f"{terms}. Do you agree? [y/N] ")
     if answer.lower() not in ("y", "yes"):

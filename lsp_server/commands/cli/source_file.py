@@ -42,8 +42,7 @@ def replace_text(path: Path, before: str, after: str) -> None:
 
 
 def workspace_of(path: Path) -> Path:
-    """Return the repository that holds a file: the nearest folder with ``.git``, else its own
-    folder."""
+    """Return the repository of a file: the nearest folder with ``.git``, else its own."""
     for folder in path.parents:
         if (folder / ".git").exists():
             return folder

@@ -68,8 +68,7 @@ class Surroundings:
         return offset if is_closed else None
 
     def needs(self, piece: str, text: str) -> bool:
-        """Return True if ``piece`` of ``text`` closes a bracket or a tag that nothing else
-        closes."""
+        """Return True if only ``piece`` of ``text`` closes a bracket or a tag."""
         for tag in _END_TAG.findall(piece):
             joined = f"{self.prefix}{text}{self.suffix}"
             opened, closed = (

@@ -67,8 +67,7 @@ async def serve_connection(
     hub: Hub,
     environment: dict[str, str],
 ) -> None:
-    """Serve one editor until it says exit or goes away; ``environment``: what its front's says of
-    a server."""
+    """Serve one editor until it exits or goes away; ``environment``: its front's, of a server."""
     server = new_server(hub)
     server.environment = environment
     server.protocol.set_writer(Writer(writer))

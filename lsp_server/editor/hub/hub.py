@@ -83,8 +83,7 @@ class Hub:
         self.similar = SimilarText(self._store_of)
 
     def engine(self, settings: Settings, purpose: Purpose = "completion") -> EngineInterface:
-        """Return the engine that these settings ask for; its process starts with the first
-        request."""
+        """Return the engine of these settings; its process starts with the first request."""
         key = EngineKey.of(settings, purpose)
         for candidate in (key, key.local):
             if candidate is not None:

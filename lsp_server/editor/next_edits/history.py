@@ -73,8 +73,7 @@ class RecordedEdit:
         return "".join(self.new)
 
     def is_at(self, position: Position) -> bool:
-        """Return whether a place of its document is in one of its lines, or where it deleted
-        them."""
+        """Return whether a place of its document is in its lines, or where it deleted them."""
         return self.line <= position.line < max(self.end, self.line + 1)
 
     def text_before(self) -> str:
@@ -83,13 +82,11 @@ class RecordedEdit:
         return "".join([*lines[: self.line], *self.old, *lines[self.end :]])
 
     def names_before(self) -> ResolvedNames | None:
-        """Return the names of the document without this edit; None where its language has no
-        grammar."""
+        """Return the names of the document without this edit; None without a grammar."""
         return ResolvedNames.of(self.text_before(), self.document.language, self.document.uri)
 
     def names_now(self) -> ResolvedNames | None:
-        """Return the names of the document with this edit; None where its language has no
-        grammar."""
+        """Return the names of the document with this edit; None without a grammar."""
         return ResolvedNames.of(self.document.text, self.document.language, self.document.uri)
 
     def start_offset(self) -> int:

@@ -81,8 +81,7 @@ def window_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
 
 
 def expected_answer(window: Window, fmt: NextEditFormat) -> str:
-    """Return the answer that changes nothing, as the model would write it: what drafts start
-    from."""
+    """Return the answer that changes nothing, as the model would write it, for drafts."""
     if fmt.answer == "tagged":
         return f"{fmt.opens}\n{window.text}{fmt.closes}"
     if fmt.answer == "conflict":

@@ -270,8 +270,7 @@ class NextEditProvider:
         return sorted(self._pending, key=lambda each: _order(each, document.uri, cursor))
 
     async def settled(self) -> bool:
-        """Return whether the last change led to next edits that need no model and wait for the
-        user."""
+        """Return whether the last change led to next edits that need no model and still wait."""
         self._renew()
         # A cancelled request does not end it: the next one waits for it, too.
         if self._settling is not None and not self._settling.done():

@@ -205,8 +205,7 @@ def _shown_edit(edit: RecordedEdit, path: str, fmt: NextEditFormat) -> RecentEdi
 
 
 def replacements(recent: Sequence[RecordedEdit]) -> list[tuple[str, str]]:
-    """Return what edits replaced inside a line, as words: old and new text, the latest edit
-    first."""
+    """Return what edits replaced inside a line, as words, old and new, the latest first."""
     lines_found: dict[str, str] = {}
     for edit in recent:
         for old, new in changed_stretches(edit.old_text, edit.new_text):

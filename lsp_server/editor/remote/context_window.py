@@ -60,8 +60,7 @@ class ContextWindow:
         return most
 
     def halve(self, prompt: str, answer_tokens: int) -> None:
-        """Ask for at most half: a server refused ``prompt`` with an answer of ``answer_tokens``
-        as too long."""
+        """Ask for half at most: a server refused ``prompt`` with ``answer_tokens`` as too long."""
         requested = self.tokens_of(prompt) + answer_tokens
         self.tokens = max(min(self.tokens or requested, requested) // 2, SHORTEST_WINDOW)
 

@@ -65,8 +65,7 @@ class ListedModel:
 
 
 def listed_models(facts: Any) -> list[ListedModel]:
-    """Return the models of an answer of ``/v1/models``, in its order; the list alone is taken,
-    too."""
+    """Return the models of an answer of ``/v1/models``, or of its list alone, in its order."""
     listed = facts
     if isinstance(facts, dict):
         listed = facts.get("data") or facts.get("models")

@@ -62,8 +62,7 @@ class Calls:
     def begin(
         self, priority: int, on_spans: OnSpans | None, cancel: Callable[[Call], None]
     ) -> Call:
-        """Return a new call; ``cancel`` is asked to stop it, the first time while it is under
-        way."""
+        """Return a new call; ``cancel`` is asked once to stop it while it is under way."""
         call_id = next(self._ids)
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         call = Call(call_id, priority, future, on_spans, lambda: self._cancel(call, cancel))

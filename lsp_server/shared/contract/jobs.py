@@ -215,8 +215,7 @@ JOBS: dict[str, type[AnyJob]] = {kind.operation: kind for kind in get_args(AnyJo
 
 
 def job_of(frame: dict[str, Any]) -> AnyJob:
-    """Return the job in a frame that asks for it. Raises KeyError for an unknown kind,
-    Unreadable."""
+    """Return the job of a frame. Raises KeyError for an unknown kind, Unreadable."""
     return read(JOBS[frame["kind"]], frame["job"])
 
 

@@ -122,8 +122,7 @@ def apply_text(original: str, text: str, language: str | None = None, path: str 
 def update_of(
     text: str, path: str = "", original: str = "", language: str | None = None
 ) -> FileUpdate:
-    """Return what ``text`` changes in the file at ``path``. Raises AmbiguousSnippet for anything
-    else."""
+    """Return what ``text`` changes in the file at ``path``. Raises AmbiguousSnippet else."""
     updates = parse_update(text, original, path, language)
     if len(updates) != 1:
         named = _named(updates)

@@ -21,8 +21,7 @@ Insertions = tuple[SnippetHunks, list[Span], list[Lines]]
 
 
 def new_imports(snippet: SnippetHunks, file: Lines) -> Insertions:
-    """Return a snippet without the hunks that are new imports alone, which go below the last import
-    of the file."""
+    """Return a snippet without hunks of new imports alone, which go below the file's last."""
     imports = [n for n, line in enumerate(file) if is_import(line) and not depth(line)]
     own = {*map(str.strip, file), *(module_of(file[n]) for n in imports)} - {""}
     news: list[Hunk] = []

@@ -83,8 +83,7 @@ class ShownLines(NamedTuple):
         return len(before.difference(defined_name(line) for new in news for line in new))
 
     def header_loss(self, spans: Sequence[Span], news: Sequence[Lines]) -> Span | None:
-        """Return lines that go with the header of a block whose own lines stay, none in its
-        place."""
+        """Return lines that go with a block's header, while its own lines stay."""
         lines = self.lines
         for gone, came, *_ in deletions(self.lines, spans, news):
             depths = {depth(line) for line in came if line.strip()}

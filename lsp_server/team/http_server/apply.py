@@ -115,8 +115,7 @@ def apply_routes(engine: EngineInterface, limits: RequestLimits) -> list[BaseRou
 
 
 def message_of(messages: Sequence[Any]) -> ApplyRequest | None:
-    """Return what a chat asks for that is nothing but a file and a snippet; None for any other
-    chat."""
+    """Return what a chat of a file and a snippet alone asks for; None for any other chat."""
     texts = [each["content"] for each in messages if each["role"] != "system"]
     match = _MESSAGE.fullmatch(texts[0]) if len(texts) == 1 else None
     if match is None or len(_BORDER.findall(texts[0])) != 1:

@@ -40,8 +40,7 @@ class HashedKey:
 
     @classmethod
     def of(cls, key: str, holder: str) -> HashedKey:
-        """Return the hash of ``key`` with a salt of its own. Raises ValueError for a name that is
-        none."""
+        """Return the hash of ``key`` with a salt of its own. Raises ValueError for a bad name."""
         if not _NAME.fullmatch(holder):
             raise ValueError("a name may have letters, digits and . _ @ + - only")
         salt = secrets.token_bytes(_SALT_BYTES)

@@ -20,8 +20,7 @@ _HUB_FOLDER = "models--"
 
 
 def model_name(engine: EngineInterface) -> str:
-    """Return the model's name without its folder. A model of Hugging Face's cache is called
-    OWNER/NAME."""
+    """Return the model's name without its folder; OWNER/NAME for one of Hugging Face's."""
     path = PurePath(engine.status.model)
     if path.suffix == ".gguf":
         return path.stem
@@ -32,8 +31,7 @@ def model_name(engine: EngineInterface) -> str:
 
 
 def is_called(engine: EngineInterface, name: str) -> bool:
-    """Return if a client means the model by ``name``: with or without its owner and the end of a
-    file's name."""
+    """Return True if ``name`` means the model, with or without owner and a file's ending."""
     return _plain(name) == _plain(model_name(engine))
 
 

@@ -56,8 +56,7 @@ class EngineReplica:
         self._engine.tell(note)
 
     async def answer(self, request: Frame) -> AsyncIterator[list[Frame]]:
-        """Yield the frames that the engine answers ``request`` with. A cancel of the stream ends
-        the forward."""
+        """Yield the engine's frames for ``request``. Cancelling the stream ends the forward."""
         frames: asyncio.Queue[Frame] = asyncio.Queue()
 
         def told(spans: list[Span]) -> None:

@@ -25,8 +25,7 @@ class IgnoredPaths:
         self._next_check = 0.0
 
     def reason(self, location: DocumentLocation, exclude: list[str]) -> str:
-        """Return why a path is left out; empty when it counts. ``exclude``: the user's own
-        patterns."""
+        """Return why a path is left out, if it is. ``exclude``: the user's own patterns."""
         if not location.folder:
             return ""
         patterns = "\n".join(exclude)

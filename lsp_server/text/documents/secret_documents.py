@@ -129,8 +129,7 @@ def withheld_warning(reason: str) -> str:
 
 
 def path_reason(uri: str) -> str:
-    """Return why the paths in a URI, or what they lead to on this disk, say that secrets lie
-    there."""
+    """Return why a URI's paths, or what they lead to on this disk, may hold secrets."""
     paths = paths_in(uri)
     for path in paths:
         if reason := secret_path(path):

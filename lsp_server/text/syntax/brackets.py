@@ -36,8 +36,7 @@ class Unpaired(NamedTuple):
 
 
 def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
-    """Return the brackets of a tree's text outside of ``pieces``, its comments, strings and
-    prose."""
+    """Return a tree's brackets outside of ``pieces``, its comments, strings and prose."""
     if tree.grammar in _NO_PAIRS:
         return []
     sign = _BRACE if tree.grammar in _BRACES_ALONE else _BRACKET

@@ -60,8 +60,7 @@ class IncrementalBrackets:
         return cls(grammar) if grammar else None
 
     def around(self, text: str, start: int, end: int) -> Around | None:
-        """Return the brackets of ``text`` around ``start`` to ``end``; None where it is too
-        long."""
+        """Return the brackets around ``start`` to ``end``; None in a text that is too long."""
         if len(text) > LONGEST_DOCUMENT:
             self._text, self._stretches = "", []
             return None

@@ -10,8 +10,7 @@ from lsp_server.text.syntax.languages import TABLE
 
 
 def is_keyword(word: str, grammar: str) -> bool:
-    """Return whether a word is reserved in the language of a grammar; never where no lexer knows
-    it."""
+    """Return whether a word is reserved in a grammar's language, as far as a lexer knows."""
     if grammar == "python":
         return keyword.iskeyword(word)
     if word in TABLE["also_names"].get(grammar, "").split():

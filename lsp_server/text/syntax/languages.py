@@ -32,8 +32,7 @@ def language_of_path(path: str) -> str:
 
 
 def grammar_of(language_id: str, path: str = "") -> str:
-    """Return the name of the grammar for a language id, else for a path; empty where there is
-    none."""
+    """Return the name of the grammar for a language id, else for a path, if any."""
     language_id = language_id.lower()
     grammar = GRAMMAR_OF_ID.get(language_id, language_id)
     if grammar and load_grammar(grammar) is not None:

@@ -79,8 +79,7 @@ def is_name_in_string(grammar: str, kind: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def may_be_identifier(kind: str) -> bool:
-    """Return whether a leaf of code of this named type may be a name, and not a number or
-    keyword."""
+    """Return whether a leaf of this named type may be a name, no number or keyword."""
     return _NO_IDENTIFIER.search(_snake(kind)) is None
 
 
