@@ -28,7 +28,7 @@ class SetupQuestion:
 
     @property
     def is_open(self) -> bool:
-        """Return True if the user may be asked now: no other server is asking, and no answer came."""
+        """Return True if the user may be asked: no other server is asking, and no answer came."""
         if self._file is None or self._asking or self._answered:
             return False
         return not self._file.exists()
