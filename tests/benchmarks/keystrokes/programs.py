@@ -6,7 +6,8 @@ Each ghost text that comes before the next key is logged with what was typed in 
 *right* where all of it is typed next, *useless* where it is right and saves fewer than three
 characters, or was there for less than a fifth of a second, else *wrong*. It *flickers* where
 another text takes its place while it is typed along. What comes in comments, Markdown and messages
-of commits counts apart. By turns with suggestions off, and with another version.
+of commits counts apart. By turns with suggestions off, and with another version. With ``--patient``
+each answer is waited for before the next key's time begins, so a busy machine changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from lsp_server.text.syntax.tree import SyntaxTree
 from tests.benchmarks.keystrokes.client import PrivateDaemon, TypingClient
 from tests.benchmarks.keystrokes.open_document import OpenDocument
 from tests.benchmarks.keystrokes.processes import seconds_by_process, wait_until_idle
-from tests.benchmarks.keystrokes.typist import percentile
+from tests.benchmarks.keystrokes.typist import PATIENCE_S, percentile
 
 LANGUAGES = {".py": "python", ".ts": "typescript", ".tsx": "typescriptreact", ".go": "go",
              ".md": "markdown"}  # fmt: skip
@@ -91,9 +92,16 @@ def prose_of(text: str, language: str, name: str) -> list[bool]:
 
 
 def type_file(
-    client: TypingClient, workspace: Path, file: Path, keys: int, rng: random.Random
+    client: TypingClient,
+    workspace: Path,
+    file: Path,
+    keys: int,
+    rng: random.Random,
+    *,
+    is_patient: bool = False,
 ) -> TypedPrograms:
-    """Type the beginning of a file from nothing, as a file of a workspace, and return what came."""
+    """Type the beginning of a file from nothing, as a file of a workspace, and return what came.
+    ``is_patient``: each answer counts as come at once, however late it is."""
     typed = TypedPrograms()
     text = file.read_text(encoding="utf-8")[:keys]
     language = LANGUAGES.get(file.suffix, "git-commit")
@@ -102,17 +110,19 @@ def type_file(
     showing = ""
     for key, character in enumerate(text):
         document.insert(key, character)
-        asked_s = time.monotonic()
-        due_s = asked_s + _delay(character, rng)
+        asked_s, delay_s = time.monotonic(), _delay(character, rng)
+        due_s = asked_s + delay_s
         along = showing[1:] if showing.startswith(character) else ""
         msg_id, future = document.ask(key + 1)
         try:
-            items = (future.result(max(0.001, due_s - asked_s)) or {}).get("items", [])
+            answer = future.result(PATIENCE_S if is_patient else max(0.001, delay_s)) or {}
         except NotInTime:
             client.client.notify("$/cancelRequest", {"id": msg_id})
             items, came_s = [], due_s
         else:
-            came_s = time.monotonic()
+            items, came_s = answer.get("items", []), time.monotonic()
+        if is_patient:
+            due_s = came_s + delay_s
         new = str(items[0]["insertText"]) if items else ""
         if new and new != along:
             rest = text[key + 1 :]
@@ -122,7 +132,7 @@ def type_file(
             shown = ShownGhost(language, prose, new, rest, after_ms, seen_s, flickers)
             typed.shown.append(shown)
         showing = new or along
-        typed.seconds[is_prose[key]] += due_s - asked_s
+        typed.seconds[is_prose[key]] += delay_s
         time.sleep(max(0.0, due_s - time.monotonic()))
     document.close()
     return typed
@@ -166,6 +176,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of pauses and speeds")
     parser.add_argument("--program", type=Path, help="and with this redraft of another version")
     parser.add_argument("--log", action="store_true", help="print what was shown, too")
+    parser.add_argument("--patient", action="store_true", help="wait for each answer")
     add_json_argument(parser)
 
 
@@ -210,7 +221,7 @@ def _typed(
         before, typed = seconds_by_process(roots), TypedPrograms()
         for number, file in enumerate(files):
             rng = random.Random(args.seed + number)
-            came = type_file(client, workspace, file, args.keys, rng)
+            came = type_file(client, workspace, file, args.keys, rng, is_patient=args.patient)
             typed.shown += came.shown
             for is_prose, seconds in came.seconds.items():
                 typed.seconds[is_prose] += seconds

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import random
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
 import pytest
 from text_cases import data_cases
 
@@ -11,6 +18,7 @@ from tests.benchmarks.keystrokes.programs import (
     TypedPrograms,
     program_figures,
     prose_of,
+    type_file,
 )
 from tests.benchmarks.keystrokes.typist import (
     TimedRequest,
@@ -75,3 +83,26 @@ def test_comments_and_documents_count_apart() -> None:
     assert all(prose_of("Fix it\n", "git-commit", "COMMIT_EDITMSG"))
     document = prose_of("a\n```js\nb()\n```\nc\n", "markdown", "a.md")
     assert [number for number, told in enumerate(document) if not told] == [8, 9, 10, 11]
+
+
+class LateAnswer(Future[Any]):
+    """An answer that comes to nobody who waits less than two seconds."""
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Return a completion, or raise NotInTime."""
+        if timeout is not None and timeout < 2:
+            raise NotInTime
+        return {"items": [{"insertText": "b"}]}
+
+
+@pytest.mark.parametrize(("is_patient", "shown"), [(True, ["b"]), (False, [])])
+def test_with_patience_late_answers_count_as_come_at_once(
+    tmp_path: Path, is_patient: bool, shown: list[str]
+) -> None:
+    editor = SimpleNamespace(notify=lambda *_: None, start=lambda *_: (1, LateAnswer()))
+    client = cast(Any, SimpleNamespace(client=editor))
+    file = tmp_path / "a.py"
+    file.write_text("a", encoding="utf-8")
+    typed = type_file(client, tmp_path, file, 1, random.Random(0), is_patient=is_patient)
+    assert [each.text for each in typed.shown] == shown
+    assert 0 < typed.seconds[False] < 2
