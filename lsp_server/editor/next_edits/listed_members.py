@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -59,10 +59,11 @@ class AddedMember:
                 continue
             number = self.number if listed == list(self.others) else len(listed)
             copied = listed[max(number - 1, 0)]
-            texts = {member: _around(entries[member][0]) for member in listed}
+            texts = {member: _without(entries[member][0]) for member in listed}
             copy = self._copied(tree, texts, copied, is_value=finder is _VALUE)
             if copy:
-                yield _insertion(tree, entries[copied][1], copy, is_before=not number)
+                edit = _insertion(tree, entries[copied][1], copy, is_before=not number)
+                yield replace(edit, note=f"add {self.name}")
 
     def _copied(
         self, tree: SyntaxTree, texts: dict[str, str], copied: str, *, is_value: bool
@@ -103,10 +104,8 @@ def added_member(last: RecordedEdit, before: SyntaxTree, now: SyntaxTree) -> Add
         return None
     others = tuple(name for name in members if name != came[0])
     identifier = child_of(declaration, "name")
-    if identifier is None:
-        exported = others[-1]
-    else:
-        exported = now.text_of(identifier) if is_given(now, identifier) else ""
+    exported = now.text_of(identifier) if identifier and is_given(now, identifier) else ""
+    exported = exported if identifier else others[-1]
     return AddedMember(came[0], members.index(came[0]), others, exported)
 
 
@@ -144,7 +143,7 @@ def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
                 yield node
 
 
-def _around(match: re.Match[str]) -> str:
+def _without(match: re.Match[str]) -> str:
     """Return the text of an entry with its member left out."""
     return f"{match.string[: match.start('name')]}\0{match.string[match.end('name') :]}"
 
@@ -161,9 +160,11 @@ def _insertion(tree: SyntaxTree, entry: Node, copy: str, *, is_before: bool) -> 
         # The values stand below each other.
         copy = f"{new[1]} ".ljust(old.start(2)) + new[2]
     if is_before:
-        return TextEdit(start, start, f"{copy}{comma}{between}", "")
+        return TextEdit(start, start, f"{copy}{comma}{between}")
     # A comment behind an entry is of that entry.
-    comma_end = re.compile(r",(?:[ \t]*(?://|#)[^\n]*)?" if "\n" in between else ",")
-    if match := comma_end.match(tree.text, end):
-        return TextEdit(match.end(), match.end(), f"{between}{copy},", "")
-    return TextEdit(end, end, f"{comma}{between}{copy}", "")
+    comment = r"([ \t]*(?://|#)[^\n]*)?" if "\n" in between else "()"
+    rest = re.compile(f"(,?){comment}").match(tree.text, end)
+    assert rest is not None
+    if rest[1]:
+        return TextEdit(rest.end(), rest.end(), f"{between}{copy},")
+    return TextEdit(end, rest.end(), f"{comma}{rest[2] or ''}{between}{copy}")

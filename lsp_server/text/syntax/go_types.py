@@ -7,9 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-_TYPE = re.compile(
-    r"^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) \{\n(.*?)^\1\}", re.M | re.S
-)
+_TYPE = re.compile(r"(?ms)^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) \{\n(.*?)^\1\}")
 _METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)\(", re.M)
 _PROMISED = re.compile(r"^\s+(\w+)\(", re.M)
 _FIELDS = re.compile(r"^\s+(\w+(?:, \w+)*) +[^|\s]", re.M)
