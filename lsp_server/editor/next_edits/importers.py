@@ -167,7 +167,7 @@ def _texts(
     words = [giver for giver in _GIVEN.findall(declaring) if owner and giver[:1].isupper()]
     word = rf"(?:{owner or name}|{owner or renamed or name})\b"
     is_default = rf"\bexport\s+default\s+(?:[a-z]+\*?\s+)*{word}|\b{word}\s+as\s+default\b"
-    has_other = rf"^import\s+(?:type\s+)?{owner or name}\b.*\bfrom\b"
+    has_other = rf"^import\s+(?:type\s+)?{owner or name}\b(?:.*|\s*,\s*\{{[^}}]*\}}\s*)\bfrom\b"
     others = re.compile("(?!)" if re.search(is_default, declaring) else has_other, re.MULTILINE)
     texts: dict[str, str] = {}
     for path, text in readable_texts(folder, opened, endings) if endings else ():
