@@ -88,18 +88,15 @@ def accepted(ls: RedraftServer, argument: dict[str, Any]) -> None:
     """Carry out ``redraft.accepted``: it is counted here alone. The text is told to the engine,
     which drafts from it."""
     accepted_ask = ls.offers.accepted(argument)
-    ls.performance.accepted += accepted_ask is not None
-    document = ls.documents.find(accepted_ask[0].document) if accepted_ask is not None else None
-    if (
-        accepted_ask is not None
-        and document is not None
-        and not ls.secrets.withheld_reason(document)
-    ):
+    if accepted_ask is not None:
         ask, text = accepted_ask
-        ls.next_edits.history.suggested(document)
-        # Nothing else is written from a text that counts for itself alone.
-        noted = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
-        ls.completion.accepted(noted, text)
+        ls.performance.accepted += 1
+        document = ls.documents.find(ask.document)
+        if document is not None and not ls.secrets.withheld_reason(document):
+            ls.next_edits.history.suggested(document)
+            # Nothing else is written from a text that counts for itself alone.
+            noted = ask if ls.counts_elsewhere(document) else replace(ask, workspace="")
+            ls.completion.accepted(noted, text)
     ls.status.changed()
 
 
@@ -115,7 +112,7 @@ def _allow(ls: RedraftServer, argument: dict[str, Any], allowed: bool) -> dict[s
 
 async def _run_edit(ls: RedraftServer, params: dict[str, Any], token: Any) -> dict[str, Any]:
     """``redraft.runEdit``: the server itself has the edit applied."""
-    request = edit_request(ls, params)
+    request = edit_request(ls, {**params, "takesOthers": True})
     if not ls.features.apply_edit:
         raise EditRefused("the editor does not apply edits; use the request redraft/edit")
     edit = await _with_progress(ls, request, token, None)

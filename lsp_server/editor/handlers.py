@@ -235,7 +235,7 @@ async def resolve_action(ls: RedraftServer, action: types.CodeAction) -> types.C
     data = action.data if isinstance(action.data, dict) else {}
     if "instruction" not in data:
         return action
-    request = edit_request(ls, data)
+    request = edit_request(ls, {**data, "takesOthers": True})
     edit = await ls.editing.edit(request)
     refuse_nothing(edit)
     if edit.warning:

@@ -66,6 +66,36 @@ def test_an_instruction_comment_behind_code_keeps_the_code(
     assert applied(text, hunks) == "def f(cost):\n\treturn cost\n\n\ny = 1\n"
 
 
+def test_what_other_files_use_is_renamed_there_too(connect: Connect, workspace: Path) -> None:
+    shapes, text = workspace / "shapes_of.py", "class Rect:\n    pass\n"
+    other, unsaved = workspace / "cart_of.py", "\n\nfrom shapes_of import Rect\n\nRect()\n"
+    shapes.write_text(text)
+    other.write_text("from shapes_of import Rect\n")
+    (workspace / "page_of.py").write_text("import shapes_of\n\nshapes_of.Rect()\n")
+    driver = connect()
+    driver.open(shapes.as_uri(), text)
+    driver.open(other.as_uri(), unsaved)
+    lines = {"start": {"line": 0, "character": 0}, "end": {"line": 1, "character": 0}}
+    edit = {"uri": shapes.as_uri(), "range": lines, "instruction": "rename Rect to Box"}
+    told = driver.request("redraft/edit", edit)
+    assert "Rect stays in other files" in told["warning"]
+    assert len(told["edit"]["documentChanges"]) == 1
+    driver.request("workspace/executeCommand", {"command": "redraft.runEdit", "arguments": [edit]})
+    changes = {
+        Path(each["textDocument"]["uri"]).name: (
+            each["textDocument"]["version"],
+            [hunk["range"]["start"]["line"] for hunk in each["edits"]],
+        )
+        for each in driver.applied[-1]["edit"]["documentChanges"]
+    }
+    expected = {"shapes_of.py": (1, [0]), "cart_of.py": (1, [2, 4]), "page_of.py": (None, [2])}
+    assert changes == expected
+    (workspace / "page_of.py").write_text("from shapes_of import Rect\n\nBox = Rect()\n")
+    command = {"command": "redraft.runEdit", "arguments": [edit]}
+    refused = driver.answer(driver.start("workspace/executeCommand", command))
+    assert "Box is in use in page_of.py" in refused["error"]["message"]
+
+
 @data_cases()
 def test_what_cannot_be_done_is_refused_and_nothing_applied(
     connect: Connect, workspace: Path, instruction: str, reason: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lsp_server.commands.cli.model_arguments import add_model_arguments, written
 from lsp_server.commands.cli.output import add_json_argument, cost_of, show_notes, write_json
@@ -13,9 +13,10 @@ from lsp_server.commands.cli.source_file import read_text, replace_text, workspa
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about, sure_of
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
+from lsp_server.editor.editing.provider import AROUND_CHARACTERS
 from lsp_server.editor.editing.renames import EditedPart
 from lsp_server.editor.editing.replacements import settled_changes
-from lsp_server.editor.next_edits.finding import renamed_elsewhere
+from lsp_server.editor.next_edits.finding import renamed_elsewhere, told_elsewhere
 from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models
@@ -29,8 +30,6 @@ from lsp_server.text.syntax.languages import language_of_path
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-AROUND_CHARACTERS = 8_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +92,8 @@ def run(args: argparse.Namespace) -> int:
     if renamed is not None:
         new = renamed.code(where)
         result, edited = unchanged(new), apply_hunks(text, renamed.moved(start))
-        show_notes(console, [renamed.doubt, renamed_elsewhere(renamed, where, job.workspace)])
+        others = renamed_elsewhere(renamed, where, job.workspace, {})
+        show_notes(console, [renamed.doubt, told_elsewhere(renamed.old, others)])
     else:
         result, status = written(args, job, console, args.draft_model or "")
         show_notes(console, [status.notice])
@@ -111,19 +111,16 @@ def run(args: argparse.Namespace) -> int:
             show_notes(console, [_with_help(UNCHANGED, args.model)])
         edited = text[:start] + new + text[end:]
     diff = unified_diff(text, edited, job.path)
-    if args.write and edited != text:
+    is_written = args.write and edited != text
+    if is_written:
         replace_text(args.file, text, edited)
     if args.json:
-        write_json(args.json, report(diff, new, result, written=args.write and edited != text))
+        written_json = {"diff": diff, "text": new, **cost_of(result), "written": is_written}
+        write_json(args.json, written_json)
     else:
         write_result(diff)
         _tell(console, result)
     return 0
-
-
-def report(diff: str, text: str, result: JobResult, *, written: bool) -> dict[str, Any]:
-    """Return the JSON form of an edit."""
-    return {"diff": diff, "text": text, **cost_of(result), "written": written}
 
 
 def _job(

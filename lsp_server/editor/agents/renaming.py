@@ -8,8 +8,8 @@ from functools import partial
 
 from lsp_server.editor.agents.agent_files import AgentFile, AgentFiles, Change
 from lsp_server.editor.editing.hunks import apply_hunks
-from lsp_server.editor.next_edits.finding import LARGEST_TEXT, renamed_in
-from lsp_server.editor.next_edits.importers import importing_files, looks_into_others
+from lsp_server.editor.next_edits.finding import LARGEST_TEXT, Elsewhere
+from lsp_server.editor.next_edits.importers import looks_into_others
 from lsp_server.editor.next_edits.renames import Rename, rename_at
 from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.shared.errors import EditRefused
@@ -51,19 +51,15 @@ def renamed(
 
 
 def _elsewhere(files: AgentFiles, module: AgentFile, rename: Rename) -> Iterator[Change]:
-    find = partial(
-        importing_files,
-        *(module.folder, module.path, rename.old),
-        owner=rename.owner,
-        is_argument=rename.is_argument,
-    )
-    for importer in find({}):
-        file = files.read(str(module.folder / importer.path))
+    elsewhere = Elsewhere(rename.old, rename.owner, rename=rename)
+    edits = partial(elsewhere.edits, module.folder, module.path, strict=True)
+    uses = edits({})
+    read = {path: files.read(str(module.folder / path)) for path, _, _ in uses}
+    if any(read[path].text != text for path, text, _ in uses):
         # The index reads other line ends than there are.
-        same = importer if file.text == importer.text else next(find({importer.path: file.text}))
-        hunks = _in_order(tuple(renamed_in(same, rename)))
-        if not hunks:
-            raise EditRefused(f"{rename.new} is in use in {file.path}; choose another name")
+        uses = edits({path: file.text for path, file in read.items()})
+    for path, file in read.items():
+        hunks = _in_order(tuple(edit for other, _, edit in uses if other == path))
         yield file, apply_hunks(file.text, hunks)
 
 

@@ -7,7 +7,7 @@ import difflib
 import re
 from itertools import accumulate
 
-from lsp_server.text.line_diff import Opcode, opcodes
+from lsp_server.text.line_diff import opcodes
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
@@ -34,8 +34,7 @@ def minimal_hunks(old: str, new: str) -> list[TextEdit[int]]:
 def line_by_line(old: str, hunk: TextEdit[int]) -> list[TextEdit[int]]:
     """Split ``hunk`` into one hunk for each changed line if the number of lines stays and each line
     keeps most of its text; otherwise return it as it is."""
-    newline = old.rfind("\n", 0, hunk.start) + 1
-    start = max(newline, old.rfind("\r", newline, hunk.start) + 1)
+    start = _line_start(old, hunk.start)
     rest = _REST.match(old, hunk.end)
     end = rest.end() if rest is not None else hunk.end
     before = _lines(old[start:end])
@@ -68,7 +67,10 @@ def unified_diff(old: str, new: str, path: str) -> str:
     """Return a unified diff of two versions of a file."""
     before, after = _lines(old), _lines(new)
     marked: list[str] = []
-    for group in _Grouped(before, after).get_grouped_opcodes(CONTEXT):
+    matcher = difflib.SequenceMatcher[str]()
+    changes = opcodes(before, after)
+    matcher.get_opcodes = lambda: changes  # type: ignore[method-assign]
+    for group in matcher.get_grouped_opcodes(CONTEXT):
         if not marked:
             marked += [f"--- a/{path}\n", f"+++ b/{path}\n"]
         (_, first, _, new_first, _), (_, _, last, _, new_last) = group[0], group[-1]
@@ -80,18 +82,6 @@ def unified_diff(old: str, new: str, path: str) -> str:
             marked += [_whole("-", line) for line in before[start:end]]
             marked += [_whole("+", line) for line in after[new_start:new_end]]
     return "".join(marked)
-
-
-class _Grouped(difflib.SequenceMatcher[str]):
-    """Changes with the lines around each, those together that a hunk of a diff shows."""
-
-    def __init__(self, old: list[str], new: list[str]) -> None:
-        super().__init__()
-        self._changes = opcodes(old, new)
-
-    def get_opcodes(self) -> list[Opcode]:
-        """Return the changes."""
-        return self._changes
 
 
 def _span(start: int, end: int) -> str:
@@ -115,10 +105,9 @@ def _lines(text: str) -> list[str]:
 
 def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
     head, _ = _common_ends(old, new)
-    head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
+    head = _line_start(old, head)
     if old[head - 1 : head + 1] == "\r\n" or new[head - 1 : head + 1] == "\r\n":
-        head -= 1
-        head = max(old.rfind("\n", 0, head), old.rfind("\r", 0, head)) + 1
+        head = _line_start(old, head - 1)
     old_lines, new_lines = _lines(old[head:]), _lines(new[head:])
     starts = list(accumulate(map(len, old_lines), initial=head))
     return [
@@ -126,6 +115,10 @@ def _changed_lines(old: str, new: str) -> list[tuple[int, int, str]]:
         for kind, first, last, new_first, new_last in opcodes(old_lines, new_lines)
         if kind != "equal"
     ]
+
+
+def _line_start(text: str, offset: int) -> int:
+    return max(text.rfind("\n", 0, offset), text.rfind("\r", 0, offset)) + 1
 
 
 def _common_ends(old: str, new: str) -> tuple[int, int]:

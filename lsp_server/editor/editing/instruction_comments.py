@@ -45,9 +45,8 @@ class InstructionComment:
 
 def instruction_comment(line: str) -> InstructionComment | None:
     """Return the instruction in the comment that ends ``line``, None without one."""
-    if len(line) > LONGEST_LINE:
-        return None
-    match = _COMMENT_WITH_INSTRUCTION.search(line.rstrip("\r\n"))
+    is_long = len(line) > LONGEST_LINE
+    match = None if is_long else _COMMENT_WITH_INSTRUCTION.search(line.rstrip("\r\n"))
     if match is None:
         return None
     code = line[: match.start()].rstrip()
@@ -85,13 +84,10 @@ def block_of(lines: list[str], number: int, comment: InstructionComment) -> int 
     """Return the last line of the statement that the comment on line ``number`` belongs to: the one
     before it on its line, else the one below it, with the lines indented under it. None without a
     statement."""
-    first = number
-    if comment.alone:
-        first += 1
-        while first < len(lines) and not lines[first].strip():
-            first += 1
-        if first == len(lines):
-            return None
+    below = range(number + comment.alone, len(lines))
+    first = next((index for index in below if lines[index].strip()), None)
+    if first is None:
+        return None
     least, last = depth(lines[first]), first
     for index in range(first + 1, len(lines)):
         line = lines[index]

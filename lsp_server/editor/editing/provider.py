@@ -4,7 +4,7 @@ edit whose region was touched meanwhile is refused; nothing typed is ever overwr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +22,7 @@ from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename, replacement_in
 from lsp_server.editor.editing.renames import AskedRename, EditedPart
 from lsp_server.editor.editing.replacements import settled_changes
+from lsp_server.editor.next_edits.finding import FileEdit, renamed_elsewhere, told_elsewhere
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
 from lsp_server.shared.errors import (
@@ -61,6 +62,8 @@ class EditRequest:
     """The reason to treat the document as secret: the model then reads the selection alone."""
     secret: bool = False
     """The document seems to hold secrets, allowed by the user or not."""
+    takes_others: bool = False
+    """The edits of other files that a rename brings are applied with it."""
 
 
 @dataclass(slots=True)
@@ -75,6 +78,8 @@ class EditResult:
     warning: str
     """A sentence that the user should read before accepting; may be empty."""
     result: JobResult = field(repr=False)
+    others: Sequence[FileEdit] = ()
+    """Edits of other files, those of a file one after another."""
 
 
 @dataclass(slots=True)
@@ -101,10 +106,6 @@ Help = Callable[[str], Awaitable[str]]
 """Says of a model that did not make an edit what would help; empty for nothing."""
 
 
-async def _no_help(_model: str) -> str:
-    return ""
-
-
 class EditProvider:
     """Makes the edits of one client."""
 
@@ -114,12 +115,12 @@ class EditProvider:
         settings: Callable[[], Settings],
         engine: Callable[[], EngineInterface],
         functions: FunctionProcess | None = None,
-        what_helps: Help = _no_help,
-        elsewhere: Callable[[AskedRename, EditedPart, str], str] | None = None,
+        what_helps: Help | None = None,
+        opened: Callable[[str], Mapping[str, str]] = lambda uri: {},
     ) -> None:
         """``functions`` computes renames in larger texts; without it they are computed here.
-        ``elsewhere``: says of a rename which files of a folder keep the old name."""
-        self._elsewhere = elsewhere
+        ``opened``: the texts of open documents by their paths in the folder of one."""
+        self._opened = opened
         self._functions = functions
         self._what_helps = what_helps
         self._client = client
@@ -163,8 +164,7 @@ class EditProvider:
             error.private = bool(pending.request.withheld)
             raise
         if reason := pending.request.withheld:
-            notice = withheld_warning(reason)
-            edit.warning = f"{notice}; {edit.warning}" if edit.warning else notice
+            edit.warning = "; ".join(filter(None, [withheld_warning(reason), edit.warning]))
         return edit
 
     async def _finished(self, pending: PendingEdit, on_text: OnText | None) -> EditResult:
@@ -196,8 +196,8 @@ class EditProvider:
 
     async def _with_help(self, message: str) -> str:
         """Return ``message`` about a model's answer, followed by advice if there is any."""
-        status = self._engine().status
-        advice = "" if status.server else await self._what_helps(status.model)
+        status, help_of = self._engine().status, self._what_helps
+        advice = await help_of(status.model) if help_of and not status.server else ""
         return f"{message}. {advice[:1].upper()}{advice[1:]}" if advice else message
 
     async def edit(self, request: EditRequest, on_text: OnText | None = None) -> EditResult:
@@ -216,17 +216,20 @@ class EditProvider:
             raise EditRefused(f"the rename takes {error}; select fewer lines") from None
 
     async def _with_others(self, renamed: AskedRename, pending: PendingEdit) -> AskedRename:
-        """Return ``renamed``, and told what other files keep the old name."""
+        """Return ``renamed``, and its edits of other files, or told that these keep the name."""
         request = pending.request
         folder = "" if request.withheld or not renamed.declared else request.workspace
-        if self._elsewhere is None or self._functions is None or not folder:
+        if self._functions is None or not folder:
             return renamed
+        opened = self._opened(request.document.uri)
         try:
-            call = self._functions.call(self._elsewhere, renamed, pending.where, folder)
-            doubts = [renamed.doubt, await call]
+            search = self._functions.call(renamed_elsewhere, renamed, pending.where, folder, opened)
+            uses = await search
+            sentence = told_elsewhere(renamed.old, uses, are_renamed=request.takes_others)
         except WorkTakesTooLong:
-            doubts = [renamed.doubt, "other files were not looked at"]
-        return replace(renamed, doubt="; ".join(filter(None, doubts)))
+            uses, sentence = [], "other files were not looked at"
+        doubt = "; ".join(filter(None, [renamed.doubt, sentence]))
+        return replace(renamed, doubt=doubt, others=tuple(uses) if request.takes_others else ())
 
     def _job(self, request: EditRequest, code: str, start: Position, end: Position) -> EditJob:
         if not request.instruction.strip():
@@ -236,8 +239,7 @@ class EditProvider:
                 f"the file is held back ({request.withheld}); select the lines to change yourself"
             )
         document, settings = request.document, self._settings().edit
-        selection = code
-        if not selection.strip():
+        if not code.strip():
             raise EditRefused("nothing is selected; select the lines to change")
         text, offset, status = document.text, document.offset(start), self._engine().status
         around = 0 if request.withheld else AROUND_CHARACTERS
@@ -245,7 +247,7 @@ class EditProvider:
             workspace="" if request.withheld else request.workspace,
             path=request.path,
             instruction=request.instruction[:MAX_INSTRUCTION_CHARACTERS],
-            selection=selection,
+            selection=code,
             before=text[max(0, offset - around) : offset],
             after=text[document.offset(end) :][:around],
             language=document.language,
@@ -312,6 +314,7 @@ class EditProvider:
             diff=unified_diff(before, after, job.path),
             warning="; ".join(filter(None, [hidden_warning(pending.selection, new_code), doubt])),
             result=result,
+            others=pending.renamed.others if pending.renamed is not None else (),
         )
 
     @staticmethod

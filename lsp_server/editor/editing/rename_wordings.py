@@ -38,15 +38,9 @@ class RenameWording:
     kind: str = ""
     """The instruction's word for the renamed thing: ``parameter``, ``field``; may be empty."""
 
-    @property
-    def is_of_variable(self) -> bool:
-        """True if the instruction means a variable of a scope."""
-        return compiled(TABLE["variable"]).fullmatch(self.kind) is not None
-
-    @property
-    def is_of_member(self) -> bool:
-        """True if the instruction means a member of something else."""
-        return compiled(TABLE["member"]).fullmatch(self.kind) is not None
+    def is_of(self, what: str) -> bool:
+        """Return True if the instruction means a ``member``, or a ``variable`` of a scope."""
+        return compiled(TABLE[what]).fullmatch(self.kind) is not None
 
 
 def asks_for_rename(instruction: str, selection: str) -> bool:

@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import compress, islice
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.rename_wordings import (
@@ -63,13 +63,15 @@ class EditedPart:
 class AskedRename:
     """A rename by instruction: ``hunks`` by offsets from the start of the edited range, some of
     them outside of it, and ``doubt``, a sentence that names lines that may mean something else.
-    ``declared``: the places in the document that give the name its meaning."""
+    ``declared``: the places in the document that give the name its meaning. ``others``: the edits
+    of other files, each behind its file's path and text."""
 
     hunks: list[TextEdit[int]]
     doubt: str = ""
     old: str = ""
     new: str = ""
     declared: tuple[int, ...] = ()
+    others: tuple[tuple[str, str, TextEdit[int]], ...] = ()
 
     def moved(self, by: int) -> list[TextEdit[int]]:
         """Return the hunks in a text with ``by`` more characters before the range."""
@@ -194,10 +196,8 @@ def _places_beside_code(
 ) -> list[Span]:
     """Return the spans of the name in comments and strings if the instruction includes them, and
     with ``in_text`` in the text between tags."""
-    is_meant = {
-        Role.COMMENT: wording.comments, Role.STRING: wording.strings, Role.TEXT: in_text
-    }  # fmt: skip
-    roles = {role for role, does in is_meant.items() if does}
+    are_meant = wording.comments, wording.strings, in_text
+    roles = {*compress((Role.COMMENT, Role.STRING, Role.TEXT), are_meant)}
     if not roles:
         return []
     pieces = [piece for piece in tree.pieces(where.start, where.end) if piece.role in roles]
@@ -261,13 +261,13 @@ def _chosen(wording: RenameWording, names: list[Reference], where: EditedPart) -
     the instruction's wording decides; raises EditRefused if it does not."""
     variables = [use for use in names if use.use is NameUse.VARIABLE]
     members = [use for use in names if use.use in (NameUse.MEMBER, NameUse.KEY)]
-    if wording.is_of_member and members:
+    if wording.is_of("member") and members:
         return members
     if selected := [use for use in members if is_selected(use)]:
         return variables or selected
     declared = [use for use in members if use.declares or use.receiver is None]
     declared = [use for use in declared if use.use is NameUse.MEMBER]
-    if not variables or not declared or wording.is_of_variable:
+    if not variables or not declared or wording.is_of("variable"):
         return variables or members
     name, first, second = wording.old, variables[0].start, declared[0].start
     raise EditRefused(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from lsp_server.editor.editing.renames import AskedRename, EditedPart
 from lsp_server.editor.next_edits.edits_by_example import same_change
@@ -34,7 +34,7 @@ from lsp_server.editor.next_edits.renames import (
     rename_of,
 )
 from lsp_server.editor.next_edits.rewrites import is_target
-from lsp_server.shared.errors import WorkTakesTooLong
+from lsp_server.shared.errors import EditRefused, WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.members import Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
@@ -65,11 +65,10 @@ _HANDED_ON = re.compile(r"(?:asyncio|Promise)\.(?!sleep)\w+\(|(?:\w+\.)?(?:creat
 """What takes something to await."""
 _TIGHT = re.compile("attribute|member_|subscript|call|non_null|spread_|binary_exp|unary_exp|as_exp")
 """What binds closer than ``await``, or looks so."""
+FileEdit: TypeAlias = tuple[str, str, TextEdit[int]]
+"""An edit of another file, behind its path and its text."""
 LARGEST_TEXT = 400_000
 """Characters of a document beyond which it is not looked at."""
-
-
-FileEdit = tuple[str, str, TextEdit[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +86,11 @@ class Elsewhere:
     kind: str | None = None
     """What the function of the name became."""
 
-    def edits(self, folder: Path, module: str, opened: Mapping[str, str]) -> list[FileEdit]:
-        """Return paths, texts and edits of other files. Reads the disk: not for the event loop."""
+    def edits(
+        self, folder: Path, module: str, opened: Mapping[str, str], *, strict: bool = False
+    ) -> list[FileEdit]:
+        """Return the edits of other files. Reads the disk: not for the event loop. With ``strict``
+        EditRefused is raised for a file that has the new name of a rename already."""
         fixture = self.rename if self.rename and self.rename.is_fixture else None
         proposed = [*fixture_edits(fixture, folder, module, opened)] if fixture else []
         is_argument = self.rename is not None and self.rename.is_argument
@@ -100,6 +102,9 @@ class Elsewhere:
                 edits += renamed_arguments(file, self.rename, self.name)
             elif self.rename is not None:
                 edits += renamed_in(file, self.rename)
+                if strict and file.places and not edits:
+                    new = self.rename.new
+                    raise EditRefused(f"{new} is in use in {file.path}; choose another name")
             if self.kind is not None:
                 edits += of_kind(names, file.with_aliases(), self.kind)
             elif self.signature is not None and self.owner:
@@ -159,20 +164,31 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
     return Found(follow, Elsewhere(exported, member=member) if exported else None)
 
 
-def renamed_elsewhere(request: AskedRename, where: EditedPart, folder: str) -> str:
-    """Return a warning of the first use elsewhere of what is renamed here; empty without any."""
+def renamed_elsewhere(
+    request: AskedRename, where: EditedPart, folder: str, opened: Mapping[str, str]
+) -> list[FileEdit]:
+    """Return the edits of other files that use what is renamed by instruction, those of a file one
+    after another. Reads the disk. Raises EditRefused where a file has the new name already."""
     names = ResolvedNames.of(where.text, where.language, where.path)
     if names is None or not request.declared or not folder:
-        return ""
+        return []
     rename = rename_of(names, request.old, request.new, request.declared)
     elsewhere = _elsewhere_of(rename, names.tree) if rename is not None else None
-    uses = elsewhere.edits(Path(folder), where.path, {}) if elsewhere is not None else []
+    opened = {**opened, where.path: where.text}
+    return elsewhere.edits(Path(folder), where.path, opened, strict=True) if elsewhere else []
+
+
+def told_elsewhere(old: str, uses: Sequence[FileEdit], *, are_renamed: bool = False) -> str:
+    """Return a sentence that names the first use of ``old`` in another file, and says that it stays
+    or that all ``are_renamed``; empty without any."""
     if not uses:
         return ""
-    other, text, edit = uses[0]
+    path, text, edit = uses[0]
     line = EditedPart(text, 0, 0, "").line(edit.start)
     more = f", and {len(uses) - 1} more" if len(uses) > 1 else ""
-    return f"{other} line {line}{more}: {request.old} stays in other files; rename it there, too"
+    if are_renamed:
+        return f"{path} line {line}{more}: {old} is renamed in other files, too"
+    return f"{path} line {line}{more}: {old} stays in other files; rename it there, too"
 
 
 def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:

@@ -466,7 +466,7 @@ class NextEditProvider:
         if not location.folder:
             return
         # Other files know the names of the text without the edit.
-        opened = {**self._opened_in(location), location.path: source.text_before()}
+        opened = {**self.opened_in(location), location.path: source.text_before()}
         folder = Path(location.folder)
         files = folder, location.path, opened
         for _ in range(MOST_SEARCHES):
@@ -483,13 +483,13 @@ class NextEditProvider:
         unopened: dict[str, Document] = {}
         for path, text, suggestion in proposed:
             if path not in unopened:
-                document = self._document(folder, path, text, language_of_path(path))
+                document = self.document_of(folder, path, text, language_of_path(path))
                 if document is None or not self._may_be_read(document):
                     continue
                 unopened[path] = document
             self._add([self._placed(suggestion, source, unopened[path])])
 
-    def _opened_in(self, location: DocumentLocation) -> dict[str, str]:
+    def opened_in(self, location: DocumentLocation) -> dict[str, str]:
         """Open documents of a folder by their paths; those that may not be read have no text."""
         proposed = {}
         for document in self._documents:
@@ -498,7 +498,7 @@ class NextEditProvider:
                 proposed[other.path] = document.text if self._may_be_read(document) else ""
         return proposed
 
-    def _document(self, folder: Path, path: str, text: str, language: str) -> Document | None:
+    def document_of(self, folder: Path, path: str, text: str, language: str) -> Document | None:
         """Return the open document of a file, else one made of the text that was read; None where
         the open one has changed since."""
         for document in self._documents:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.editor.editing.provider import EditRequest, EditResult
 from lsp_server.editor.requests.completions import lsp_range
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused, StaleDocument
+from lsp_server.text.syntax.languages import language_of_path
+from lsp_server.text.text_edit import TextEdit
 
 if TYPE_CHECKING:
     from lsprotocol import types
 
     from lsp_server.editor.server import RedraftServer
-    from lsp_server.text.documents.document import Document
+    from lsp_server.text.documents.document import Document, Position
 
 LABEL = "Redraft edit"
 PLAIN = "redraft"
@@ -55,30 +61,58 @@ def edit_request(server: RedraftServer, params: Any) -> EditRequest:
         instruction=str(params.get("instruction", "")),
         plain=params.get("plain") is True,
         with_comment=params.get("withComment") is True,
+        takes_others=params.get("takesOthers") is True,
         withheld=server.secrets.withheld_reason(document),
         secret=bool(server.secrets.secret_reason(document)),
     )
 
 
 def workspace_edit(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:
-    """Return ``edit`` as a WorkspaceEdit, versioned if the client supports that."""
-    edits: list[dict[str, Any]] = [
-        {"range": _json(lsp_range(server, document, change.start, change.end)),
-         "newText": change.text}
-        for change in edit.changes
-    ]  # fmt: skip
+    """Return ``edit`` as a WorkspaceEdit, versioned if the client supports that. Raises
+    StaleDocument where another open document has changed."""
+    files = [(document, edit.version, edit.changes), *_others(server, document, edit)]
+    changed = [(file.uri, version, _edits(server, file, edits)) for file, version, edits in files]
     if not server.features.document_changes:
-        return {"changes": {document.uri: edits}}
-    identifier = {"uri": document.uri, "version": edit.version}
-    workspace: dict[str, Any] = {"documentChanges": [{"textDocument": identifier, "edits": edits}]}
+        return {"changes": {uri: edits for uri, _, edits in changed}}
+    workspace: dict[str, Any] = {
+        "documentChanges": [
+            {"textDocument": {"uri": uri, "version": version}, "edits": edits}
+            for uri, version, edits in changed
+        ]
+    }
     if server.features.change_annotations:
-        for text_edit, change in zip(edits, edit.changes, strict=True):
-            text_edit["annotationId"] = change.note or PLAIN
         notes = {change.note for change in edit.changes if change.note}
         workspace["changeAnnotations"] = {PLAIN: {"label": LABEL, "needsConfirmation": False}} | {
             note: {"label": f"{LABEL}: {note}", "needsConfirmation": True} for note in sorted(notes)
         }
     return workspace
+
+
+def _edits(
+    server: RedraftServer, document: Document, changes: list[TextEdit[Position]]
+) -> list[dict[str, Any]]:
+    is_noted = server.features.document_changes and server.features.change_annotations
+    return [
+        {"range": _json(lsp_range(server, document, change.start, change.end))}
+        | {"newText": change.text}
+        | ({"annotationId": change.note or PLAIN} if is_noted else {})
+        for change in changes
+    ]
+
+
+def _others(
+    server: RedraftServer, document: Document, edit: EditResult
+) -> Iterator[tuple[Document, int | None, list[TextEdit[Position]]]]:
+    """Yield the other documents that an edit changes, their versions and their changes. Raises
+    StaleDocument."""
+    folder = Path(server.folders.place(document.uri).folder)
+    for (path, text), group in groupby(edit.others, key=itemgetter(0, 1)):
+        file = server.next_edits.document_of(folder, path, text, language_of_path(path))
+        if file is None:
+            raise StaleDocument(f"{path} changed while it was being edited; edit again")
+        position, hunks = file.position_at, [hunk for _, _, hunk in group]
+        changes = [TextEdit(position(hunk.start), position(hunk.end), hunk.text) for hunk in hunks]
+        yield file, file.version if server.documents.find(file.uri) else None, changes
 
 
 def edit_answer(server: RedraftServer, document: Document, edit: EditResult) -> dict[str, Any]:

@@ -120,13 +120,13 @@ def _end_of(
         line = lines[number]
         if "```" not in line and "~~~" not in line:
             continue
-        stripped = _unquoted(line, opening.lead).strip()
+        unquoted = _unquoted(line, opening.lead)
+        stripped = unquoted.strip()
         run = _RUN.match(stripped)
         is_fence = run is not None and run.group()[0] == opening.mark
         if run is not None and not is_fence and run.group() == stripped:
             short = number
-        indent = _width(_unquoted(line, opening.lead))
-        if run is not None and is_fence and indent <= opening.indent + DEEPER:
+        if run is not None and is_fence and _width(unquoted) <= opening.indent + DEEPER:
             rest = stripped[run.end() :]
             if len(run.group()) < opening.length:
                 open_short = bool(rest.strip()) or not open_short
@@ -203,8 +203,6 @@ def _width(text: str) -> int:
 
 def _without_width(text: str, width: int) -> str:
     end = 0
-    while end < len(text) and text[end] in " \t":
-        if len(text[: end + 1].expandtabs(TAB)) > width:
-            break
+    while text[end : end + 1] in (" ", "\t") and _width(text[: end + 1]) <= width:
         end += 1
     return text[end:]

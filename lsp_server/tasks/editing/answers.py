@@ -158,9 +158,9 @@ def _bare(text: str, selection: str, language: str) -> AnswerBlock:
     if own and (_alike(_words(code), words) >= BARE or 2 * unchanged >= len(own) > 0):
         return AnswerBlock(f"{code}\n", language, "")
     if len(selected_lines) == 1:
-        inline = [span for span in inline_code(text) if span != selection.strip()]
+        inline = {*inline_code(text)} - {selection.strip()}
         alike = [span for span in inline if _alike(_words(span), words) >= BARE]
-        if len(set(alike)) == 1:
+        if len(alike) == 1:
             return AnswerBlock(f"{alike[0]}\n", language, "")
     raise EditRefused(NO_CODE)
 
@@ -171,11 +171,8 @@ def _without_prose(lines: Sequence[str], selection: str) -> list[str]:
     def is_said(line: str) -> bool:
         text = line.strip()
         is_sentence = _PROSE.match(text) is not None and len(text.split()) >= 3
-        return not text or (
-            is_sentence
-            and text not in selected_lines
-            and not _CODE_MARKS.search(re.sub(r"`[^`]*`", "", text))
-        )
+        is_code = text in selected_lines or _CODE_MARKS.search(re.sub(r"`[^`]*`", "", text))
+        return not text or (is_sentence and not is_code)
 
     first, last = 0, len(lines)
     while first < last and is_said(lines[first]):

@@ -22,8 +22,7 @@ def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
     if cut is None:
         return [text]
     head, tail = "".join(lines[:cut]), "".join(lines[cut:])
-    pieces = [*split_at_definitions(head, fits), *split_at_definitions(tail, fits)]
-    return _joined(pieces, fits)
+    return _joined([*split_at_definitions(head, fits), *split_at_definitions(tail, fits)], fits)
 
 
 def _best_cut(lines: list[str]) -> int | None:
@@ -48,9 +47,7 @@ def _rank(lines: list[str], number: int) -> int | None:
     touching = before.lstrip().startswith(_BELONG_TO_NEXT)
     if _BLOCK.match(line) and not touching:
         return indent
-    if not before.strip():
-        return _NEVER + indent
-    return None
+    return None if before.strip() else _NEVER + indent
 
 
 def _joined(pieces: list[str], fits: Callable[[str], bool]) -> list[str]:

@@ -114,10 +114,10 @@ class ShownText:
         """Yield the pieces of a line. Illegible ones next to each other are one, with blanks
         between."""
         pending, blanks = "", ""
-        for text in _cut(body):
-            if not self._is_legible(text):
+        for text in [*_cut(body), ""]:
+            if text and not self._is_legible(text):
                 pending, blanks = pending + blanks + text, ""
-            elif pending and not text.strip(" "):
+            elif pending and text and not text.strip(" "):
                 blanks += text
             else:
                 if pending:
@@ -125,11 +125,8 @@ class ShownText:
                 if blanks:
                     yield Piece(blanks, blanks)
                 pending = blanks = ""
-                yield Piece(text, text)
-        if pending:
-            yield self._stand_in(pending)
-        if blanks:
-            yield Piece(blanks, blanks)
+                if text:
+                    yield Piece(text, text)
 
     def _is_legible(self, text: str) -> bool:
         is_shown = _IS_UNSHOWN.search(text) is None

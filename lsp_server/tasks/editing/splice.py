@@ -17,6 +17,7 @@ NEAR = 8
 """Lines among which the one is looked for that a changed line replaces."""
 ALIKE = 0.5
 """Part of the words that a line has from the one that it replaces."""
+SPOILT = "the model lost characters that its vocabulary does not have; select lines without them"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +140,8 @@ class _Splice:
 
     def _end_near(self, number: int) -> str:
         """Return the line end for a line that is put at line ``number`` or below it."""
-        for each in (number, number - 1, 0):
-            if 0 <= each < len(self._lines) and self._lines[each].end:
-                return self._lines[each].end
-        return self._default_end
+        near = (n for n in (number, number - 1, 0) if 0 <= n < len(self._lines))
+        return next((end for n in near if (end := self._lines[n].end)), self._default_end)
 
     def _indented(self, indent: str, above: int) -> str:
         """Return the indentation of a new line, as the lines around have it."""
@@ -150,9 +149,8 @@ class _Splice:
             return indent
         near = sorted(range(len(self._lines)), key=lambda n: (abs(n - above), n))
         near_lines = [line for line in (self._lines[n] for n in near) if line.pieces]
-        for line in near_lines:
-            if line.indent == indent:
-                return line.indent
+        if any(line.indent == indent for line in near_lines):
+            return indent
         outer = max(
             (line for line in near_lines if indent.startswith(line.indent)),
             key=lambda line: len(line.indent),
@@ -179,18 +177,12 @@ class _Splice:
         after = [piece for pieces in cut for piece in pieces]
         for piece in after:
             if shown_text.looks_like_stand_in(piece) and piece not in meanings:
-                raise _spoilt()
+                raise EditRefused(SPOILT)
         for kind, first, last, _, _ in opcodes(before, after):
             gone = [piece for piece in before[first:last] if piece.strip()]
             is_alone = kind in ("delete", "replace") and all(piece in required for piece in gone)
             if is_alone and any(after.count(piece) < before.count(piece) for piece in gone):
-                raise _spoilt()
-
-
-def _spoilt() -> EditRefused:
-    return EditRefused(
-        "the model lost characters that its vocabulary does not have; select lines without them"
-    )
+                raise EditRefused(SPOILT)
 
 
 def _likeness(line: ShownLine, pieces: list[str]) -> float:

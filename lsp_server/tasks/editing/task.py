@@ -91,9 +91,8 @@ def _pieces(engine: Engine, selection: str) -> list[str]:
     most = engine.max_positions // PIECE_SHARE
 
     def fits(text: str) -> bool:
-        if len(text) > most * engine.tokenizer.longest_token:
-            return False
-        return len(engine.tokenizer.encode(replace_surrogates(text))) <= most
+        is_short = len(text) <= most * engine.tokenizer.longest_token
+        return is_short and len(engine.tokenizer.encode(replace_surrogates(text))) <= most
 
     return split_at_definitions(selection, fits)
 

@@ -101,6 +101,4 @@ def _closing_of(text: str, tag: re.Match[str], given_text: str) -> re.Match[str]
 
 def _unwrapped(text: str, given_text: str) -> str:
     match = _WRAPPED.match(text)
-    if match is None or match["begin"] in given_text:
-        return text
-    return match["text"]
+    return text if match is None or match["begin"] in given_text else match["text"]

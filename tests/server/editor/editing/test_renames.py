@@ -15,7 +15,7 @@ from text_cases import data_beside, data_cases
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.renames import EditedPart, rename_changes
-from lsp_server.editor.next_edits.finding import renamed_elsewhere
+from lsp_server.editor.next_edits.finding import renamed_elsewhere, told_elsewhere
 from lsp_server.shared.errors import EditRefused
 
 
@@ -137,7 +137,7 @@ def test_the_use_in_another_file_is_told(tmp_path: Path) -> None:
     where = EditedPart(text, 0, len(text), "python", "shapes.py")
     rename = rename_changes("rename Rect to Box", where)
     assert rename is not None
-    told = renamed_elsewhere(rename, where, str(tmp_path))
+    told = told_elsewhere("Rect", renamed_elsewhere(rename, where, str(tmp_path), {}))
     assert told.startswith("cart.py line 2, and 1 more: Rect stays in other files")
 
 
