@@ -89,9 +89,12 @@ def is_class(node: Node | None) -> bool:
 
 
 def nameless(tree: SyntaxTree, node: Node) -> str:
-    """Return a name of our own for a structure of Go that has none; empty for any other node."""
+    """Return a name of our own for a structure of Go that has none; empty for any other node, and
+    for a structure that a function's signature writes out: they are one type."""
     start, is_own = tree.start(node), node.type == "struct_type"
     is_own &= tree.grammar == "go" and kind_of(node.parent) != "type_spec"
+    signature = rf"^func[^\n]*{re.escape(tree.text_of(node))}" if is_own else ""
+    is_own = is_own and re.search(signature, tree.text, re.MULTILINE) is None
     return f"nameless_{start}_{abs(hash(tree.text[:start]))}" if is_own else ""
 
 
