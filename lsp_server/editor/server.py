@@ -19,6 +19,7 @@ from lsp_server.editor.completion.provider import CompletionProvider
 from lsp_server.editor.completion.request import CompletionRequest
 from lsp_server.editor.editing.provider import EditProvider
 from lsp_server.editor.hub.hub import Hub
+from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.provider import NextEditProvider
 from lsp_server.editor.notices.edit_help import EditHelp
@@ -107,6 +108,7 @@ class RedraftServer(LanguageServer):
         self.editing = EditProvider(
             *(self.client_name, lambda: self.settings, self.edit_engine, hub.functions),
             what_helps=EditHelp(self),
+            elsewhere=renamed_elsewhere,
             opened=lambda uri: self.next_edits.opened_in(self.folders.place(uri)),
         )
         self.next_edits = NextEditProvider(

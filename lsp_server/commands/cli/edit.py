@@ -14,9 +14,9 @@ from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.checks import UNCHANGED, checked_text, doubt_about, sure_of
 from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.provider import AROUND_CHARACTERS
-from lsp_server.editor.editing.renames import EditedPart
+from lsp_server.editor.editing.renames import EditedPart, told_elsewhere
 from lsp_server.editor.editing.replacements import settled_changes
-from lsp_server.editor.next_edits.finding import renamed_elsewhere, told_elsewhere
+from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
 from lsp_server.models.used import WRITTEN_MODEL, used_models

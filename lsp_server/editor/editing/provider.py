@@ -20,9 +20,8 @@ from lsp_server.editor.editing.hunks import apply_hunks, unified_diff
 from lsp_server.editor.editing.instruction_comments import comment_span, without_span
 from lsp_server.editor.editing.region import TrackedRegion, whole_lines
 from lsp_server.editor.editing.rename_wordings import asks_for_rename, replacement_in
-from lsp_server.editor.editing.renames import AskedRename, EditedPart
+from lsp_server.editor.editing.renames import AskedRename, EditedPart, FileEdit, told_elsewhere
 from lsp_server.editor.editing.replacements import settled_changes
-from lsp_server.editor.next_edits.finding import FileEdit, renamed_elsewhere, told_elsewhere
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import EDIT, EditJob, JobResult, Span, unchanged
 from lsp_server.shared.errors import (
@@ -116,11 +115,13 @@ class EditProvider:
         engine: Callable[[], EngineInterface],
         functions: FunctionProcess | None = None,
         what_helps: Help | None = None,
+        elsewhere: Callable[..., list[FileEdit]] | None = None,
         opened: Callable[[str], Mapping[str, str]] = lambda uri: {},
     ) -> None:
         """``functions`` computes renames in larger texts; without it they are computed here.
-        ``opened``: the texts of open documents by their paths in the folder of one."""
-        self._opened = opened
+        ``elsewhere``: makes a rename in the other files of a folder. ``opened``: the texts of open
+        documents by their paths in the folder of one."""
+        self._elsewhere, self._opened = elsewhere, opened
         self._functions = functions
         self._what_helps = what_helps
         self._client = client
@@ -219,11 +220,11 @@ class EditProvider:
         """Return ``renamed``, and its edits of other files, or told that these keep the name."""
         request = pending.request
         folder = "" if request.withheld or not renamed.declared else request.workspace
-        if self._functions is None or not folder:
+        if self._elsewhere is None or self._functions is None or not folder:
             return renamed
         opened = self._opened(request.document.uri)
         try:
-            search = self._functions.call(renamed_elsewhere, renamed, pending.where, folder, opened)
+            search = self._functions.call(self._elsewhere, renamed, pending.where, folder, opened)
             uses = await search
             sentence = told_elsewhere(renamed.old, uses, are_renamed=request.takes_others)
         except WorkTakesTooLong:

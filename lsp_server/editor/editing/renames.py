@@ -6,9 +6,10 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress, islice
+from typing import TypeAlias
 
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.editing.rename_wordings import (
@@ -30,6 +31,8 @@ from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
 
 Span = tuple[int, int]
+FileEdit: TypeAlias = tuple[str, str, TextEdit[int]]
+"""An edit of another file, behind its path and its text."""
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _NAME = re.compile(r"[^\W\d][\w$]*")
@@ -71,7 +74,7 @@ class AskedRename:
     old: str = ""
     new: str = ""
     declared: tuple[int, ...] = ()
-    others: tuple[tuple[str, str, TextEdit[int]], ...] = ()
+    others: tuple[FileEdit, ...] = ()
 
     def moved(self, by: int) -> list[TextEdit[int]]:
         """Return the hunks in a text with ``by`` more characters before the range."""
@@ -139,6 +142,19 @@ def rename_changes(instruction: str, where: EditedPart) -> AskedRename | None:
     declared = tuple(use.start for use in uses if use.declares)
     doubt = "; ".join(filter(None, (noted, other)))
     return AskedRename(hunks, doubt, wording.old, wording.new, declared)
+
+
+def told_elsewhere(old: str, uses: Sequence[FileEdit], *, are_renamed: bool = False) -> str:
+    """Return a sentence that names the first use of ``old`` in another file, and says that it stays
+    or that all ``are_renamed``; empty without any."""
+    if not uses:
+        return ""
+    path, text, edit = uses[0]
+    line = EditedPart(text, 0, 0, "").line(edit.start)
+    more = f", and {len(uses) - 1} more" if len(uses) > 1 else ""
+    if are_renamed:
+        return f"{path} line {line}{more}: {old} is renamed in other files, too"
+    return f"{path} line {line}{more}: {old} stays in other files; rename it there, too"
 
 
 def _lines(offsets: Iterable[int], where: EditedPart, stays: str = "") -> str:

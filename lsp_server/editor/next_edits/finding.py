@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from lsp_server.editor.editing.renames import AskedRename, EditedPart
+from lsp_server.editor.editing.renames import AskedRename, EditedPart, FileEdit
 from lsp_server.editor.next_edits.edits_by_example import same_change
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
@@ -65,8 +65,6 @@ _HANDED_ON = re.compile(r"(?:asyncio|Promise)\.(?!sleep)\w+\(|(?:\w+\.)?(?:creat
 """What takes something to await."""
 _TIGHT = re.compile("attribute|member_|subscript|call|non_null|spread_|binary_exp|unary_exp|as_exp")
 """What binds closer than ``await``, or looks so."""
-FileEdit: TypeAlias = tuple[str, str, TextEdit[int]]
-"""An edit of another file, behind its path and its text."""
 LARGEST_TEXT = 400_000
 """Characters of a document beyond which it is not looked at."""
 
@@ -176,19 +174,6 @@ def renamed_elsewhere(
     elsewhere = _elsewhere_of(rename, names.tree) if rename is not None else None
     opened = {**opened, where.path: where.text}
     return elsewhere.edits(Path(folder), where.path, opened, strict=True) if elsewhere else []
-
-
-def told_elsewhere(old: str, uses: Sequence[FileEdit], *, are_renamed: bool = False) -> str:
-    """Return a sentence that names the first use of ``old`` in another file, and says that it stays
-    or that all ``are_renamed``; empty without any."""
-    if not uses:
-        return ""
-    path, text, edit = uses[0]
-    line = EditedPart(text, 0, 0, "").line(edit.start)
-    more = f", and {len(uses) - 1} more" if len(uses) > 1 else ""
-    if are_renamed:
-        return f"{path} line {line}{more}: {old} is renamed in other files, too"
-    return f"{path} line {line}{more}: {old} stays in other files; rename it there, too"
 
 
 def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:

@@ -14,8 +14,8 @@ from seeds import Amount
 from text_cases import data_beside, data_cases
 
 from lsp_server.editor.editing.hunks import apply_hunks
-from lsp_server.editor.editing.renames import EditedPart, rename_changes
-from lsp_server.editor.next_edits.finding import renamed_elsewhere, told_elsewhere
+from lsp_server.editor.editing.renames import EditedPart, rename_changes, told_elsewhere
+from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.shared.errors import EditRefused
 
 
