@@ -56,6 +56,8 @@ class RecordedEdit:
     """Of the part that was not typed, where there is one."""
     number: int = field(default_factory=lambda: next(_numbers))
     """It changes with what the edit is, and not when it moves."""
+    is_followed: bool = False
+    """Something follows from it, so that it is whole: what is typed elsewhere is another edit."""
 
     @property
     def end(self) -> int:
@@ -289,6 +291,8 @@ class EditHistory:
         is_near = change.line <= last.end + NEAR_LINES and last.line <= (
             change.end_before + NEAR_LINES
         )
+        if last.is_followed:
+            is_near = change.line < last.end and last.line < change.end_before
         is_prompt = self._clock() - last.changed_s <= PAUSE_S
         if not (is_near and is_prompt) and not goes_on and not _closes(last, change):
             return False

@@ -439,6 +439,7 @@ class NextEditProvider:
             self._flight.stop()
         self._add(suggestions)
         settled = {(each.uri, each.title, each.new_text) for each in suggestions}
+        last.is_followed = bool(settled) or proposed.elsewhere is not None
         self._is_news = bool(settled) and settled != self._settled
         self._settled = settled
         self._elsewhere = (proposed.elsewhere, last) if proposed.elsewhere is not None else None

@@ -58,6 +58,19 @@ def test_near_lines_that_are_changed_without_a_pause_are_one_edit() -> None:
     assert edit.text_before() == TEXT
 
 
+def test_what_is_typed_elsewhere_is_another_edit_where_something_follows_from_the_last() -> None:
+    typist = Typist()
+    document = typist.open(TEXT)
+    typist.change(document, (0, 4), (0, 9), "amount")
+    typist.history.last.is_followed = True
+    typist.now_s += 0.5
+    typist.change(document, (0, 10), (0, 10), "all_")
+    assert len([*typist.history]) == 1
+    typist.history.last.is_followed = True
+    typist.change(document, (4, 4), (4, 9), "more")
+    assert [edit.line for edit in typist.history] == [4, 0]
+
+
 def test_edits_move_with_lines_that_come_above() -> None:
     typist = Typist()
     document = typist.open(TEXT)
