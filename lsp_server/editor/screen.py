@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Protocol
 
+from lsp_server.editor.next_edits.words import whole
 from lsp_server.shared.settings import ScreenSettings
 from lsp_server.text.documents.document import Document, Position
 
@@ -23,6 +26,8 @@ ONLY_ASKED = "nothing comes before a key asks for it: the setting redraft.screen
 
 ASKED_S = 0.3
 """So long after the last key an editor has asked for ghost text, if it does: Neovim after 0.2 s."""
+WHOLE_S = 0.4
+"""So long after its last key a name that the text has elsewhere, too, is whole."""
 DECIDED_S = 1.0
 """So long what comes behind ghost text waits for an answer at most."""
 
@@ -123,6 +128,17 @@ class Screen:
             await asyncio.sleep(remaining)
         if undecided := list(self._undecided[uri]):
             await asyncio.wait(undecided, timeout=DECIDED_S)
+
+    async def is_name_whole(self, document: Document, position: Position) -> bool:
+        """Return True if a name of which ``document`` has another one ends at ``position``, and no
+        key has come for ``WHOLE_S``: a menu of completions would change it."""
+        version, line = document.version, document.lines[position.line]
+        name = re.search(r"\w+\Z", line[: position.column])
+        uses = name and islice(whole(name[0]).finditer(document.text), 2)
+        if not uses or len(list(uses)) < 2:
+            return False
+        await asyncio.sleep(self._changed_s + WHOLE_S - self._clock())
+        return document.version == version
 
     def shows_next_edit(self, document: Document, position: Position) -> bool:
         """Return True if next edits may come while the cursor is at a position. If so, they count

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _BODY = re.compile(r"(?:^|_)(?:block|body|suite|declaration_list)$|compound_statement")
 _LITERAL = re.compile(r"string|integer|float|number|true|false|none|null|literal|char")
+_OPERATION = re.compile(r"binary|boolean|comparison")
 _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
 _FIRST = re.compile(r"_*(?:[A-Z]+(?![a-z])|[A-Za-z][a-z]*)_?")
 _DUNDER, _UPPER = re.compile(r"__\w+__"), re.compile(r"[A-Z][A-Z0-9_]*")
@@ -136,7 +137,7 @@ class Generalisation:
         if (term.kind, respelt(term, *self._functions)) == (other.kind, other.text):
             return term
         if term.kind != other.kind or not term.parts or not other.parts:
-            hole = self._hole(term.text, other.text, term.start)
+            hole = self._hole(without_brackets(term)[0], without_brackets(other)[0], term)
             is_strict = not (term.is_named and other.is_named)
             kinds = frozenset((term.kind, other.kind)) if is_strict else hole.kinds
             return replace(hole, kinds=kinds, shape=_common_shape(term, other))
@@ -148,16 +149,28 @@ class Generalisation:
             yield from map(self.of, terms, right)
             return
         head = _common(terms, right)
+        # What is between has the comma before it, as behind the last of a list.
+        head -= head > 0 and terms[head - 1].text == ","
         tail = _common(terms[head:][::-1], right[head:][::-1])
         texts = _between(term, head, len(terms) - tail), _between(other, head, len(right) - tail)
         start = terms[head].start if head < len(terms) - tail else terms[head - 1].end
         yield from terms[:head]
-        yield replace(self._hole(*texts, start), is_sequence=True)
+        yield Hole(self._number(*texts), start, start + len(texts[0]), is_sequence=True)
         yield from terms[len(terms) - tail :]
 
-    def _hole(self, term: str, other: str, start: int) -> Hole:
-        number = self._holes.setdefault((term, other), len(self._holes))
-        return Hole(number, start, start + len(term))
+    def _hole(self, text: str, other: str, term: Term) -> Hole:
+        return Hole(self._number(text, other), term.start, term.end)
+
+    def _number(self, text: str, other: str) -> int:
+        return self._holes.setdefault((text, other), len(self._holes))
+
+
+def without_brackets(term: Term) -> tuple[str, int, int]:
+    """Return the text and place of ``term``, or of the operation that its brackets hold."""
+    is_bracketed = term.kind.startswith("parenthesized") and len(term.parts) == len("(a)")
+    inner = term.parts[1] if is_bracketed else term
+    inner = inner if isinstance(inner, Term) and _OPERATION.search(inner.kind) else term
+    return inner.text, inner.start, inner.end
 
 
 def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
@@ -170,7 +183,7 @@ def matches(pattern: Pattern, term: Term, substitution: Substitution) -> bool:
         shape, _, word = pattern.shape.partition(" ")
         if shape and (_shape(term) != shape or not term.text.startswith(word)):
             return False
-        return _put(pattern, (term.text, term.start, term.end), substitution)
+        return _put(pattern, without_brackets(term), substitution)
     if pattern.kind != term.kind:
         return False
     if not pattern.parts:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,13 @@ from lsp_server.editor.next_edits.anti_unification import (
     term_of,
 )
 from lsp_server.editor.next_edits.concatenations import formatted_alike
-from lsp_server.editor.next_edits.rewrite_rules import ANY_NUMBER, Rule, generalised, rule_of_one
+from lsp_server.editor.next_edits.rewrite_rules import (
+    ANY_NUMBER,
+    Rule,
+    generalised,
+    loosened,
+    rule_of_one,
+)
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
@@ -91,6 +98,9 @@ def same_change(
                 continue
             rule = generalised(rewrite, other, before) if rewrite is not other else None
             matches = _edits(rule, names, start, by) if rule is not None else []
+            if rule is not None and not matches:
+                kinds = partial(_is_local, names[0], rule)
+                matches = _edits(loosened(rule, kinds), names, start, by)
             matches = matches or _same_in_literals(rewrite, other, now)
             matches = matches or formatted_alike(rewrite, other, now)
             if matches:
@@ -191,6 +201,7 @@ def _edits(
         scopes = _meanings(names[0], name)(old.start, old.end)
         # The examples may mean different variables.
         is_same = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
+        is_same = is_same and name not in rule.loose
         moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
         meanings, kinds = _meanings(names[1], name), {_kind(scope) for scope in scopes}
         for span in list(edits):
@@ -223,6 +234,12 @@ def _meanings(names: ResolvedNames, name: str) -> Callable[[int, int], set[Scope
     starts = [use.start for use in uses]
     scopes = [use.scope for use in uses]
     return lambda start, end: {*scopes[bisect_left(starts, start) : bisect_left(starts, end)]}
+
+
+def _is_local(names: ResolvedNames, rule: Rule, name: str) -> bool:
+    """Return whether a name of the example is a variable of a function, or the object itself."""
+    scopes = _meanings(names, name)(rule.example.old.start, rule.example.old.end)
+    return name in ("self", "this") or {_kind(scope) for scope in scopes} == {"function"}
 
 
 def _kind(scope: Scope | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lsp_server.editor.next_edits.anti_unification import (
@@ -38,6 +39,8 @@ _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
                       r"|^arguments$|argument_list|^type_(?:parameter|arguments)$|tuple|binary"
                       r"|^(?:list|set|dictionary|array|object)$|comparison")  # fmt: skip
+_RECEIVERS = {"object", "operand", "value"}
+_NAMES = {"function", "name", "property", "attribute", "field"}
 _CALL = re.compile(r"^call$|call_exp|invocation")
 _SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
 _TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
@@ -62,6 +65,8 @@ class Rule:
     siblings: tuple[str, int] | None = None
     """The node in which alone it holds, where the pattern says little."""
     by_role: bool = False
+    loose: frozenset[str] = frozenset()
+    """Names of variables for which others of that name may stand."""
 
     @property
     def is_called_instead(self) -> bool:
@@ -146,6 +151,41 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
         return replace(term, parts=tuple(children))
 
     return _with_any_number(loose(pattern), loose(template))
+
+
+def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
+    """Return ``rule`` with holes for the operands that both examples have alike and that stay:
+    literals, and variables of a function by ``is_local``. If the rest says too little, other
+    variables of their names may stand for them. What a method is called on is an operand where more
+    than a name goes."""
+    is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
+
+    def is_operand(term: Term | Hole) -> bool:
+        if isinstance(term, Hole) or term.field in _NAMES or next(term.holes(), None) is not None:
+            return False
+        is_value = is_literal_kind(term.kind)
+        is_name = term.kind == "identifier" or _OPERAND.search(term.kind) is not None
+        is_value = is_value or (is_name and is_local(re.split(r"\W", term.text, maxsplit=1)[0]))
+        return is_value and term.is_named and (is_reshaped or term.field not in _RECEIVERS)
+
+    texts = ({term.text for term in parts_of(each) if is_operand(term)}
+             for each in (rule.pattern, rule.template))  # fmt: skip
+    numbers = {text: 3_000 + n for n, text in enumerate(sorted(set.intersection(*texts)))}
+
+    def loose(term: Term) -> Term:
+        children: list[Term | Hole] = []
+        for child in term.parts:
+            if isinstance(child, Hole):
+                children.append(child)
+            elif is_operand(child) and child.text in numbers:
+                children.append(Hole(numbers[child.text], child.start, child.end))
+            else:
+                children.append(loose(child))
+        return replace(term, parts=tuple(children))
+
+    looser = replace(rule, pattern=loose(rule.pattern), template=loose(rule.template))
+    says_enough = _says_enough(looser) and not _is_sense_changed(looser)
+    return replace(looser if says_enough else rule, loose=frozenset(numbers))
 
 
 def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:

@@ -32,7 +32,11 @@ async def next_edit(ls: RedraftServer, params: Any) -> dict[str, Any] | None:
     edits = [_as_json(ls, edit) | {"title": _title(edit, proposed)} for edit in proposed]
     if not edits or not ls.screen.shows_next_edit(document, position):
         return {"edits": edits}
-    return {"edits": edits, "first": await ls.next_edits.settled()}
+    is_first = await ls.next_edits.settled() or (
+        not all(edit.is_of_model for edit in proposed)
+        and await ls.screen.is_name_whole(document, position)
+    )
+    return {"edits": edits, "first": is_first}
 
 
 async def copilot_inline_edit(ls: RedraftServer, params: Any) -> dict[str, Any]:
