@@ -14,10 +14,8 @@ import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
 from typing import Protocol
 
-from lsp_server.editor.next_edits.words import whole
 from lsp_server.shared.settings import ScreenSettings
 from lsp_server.text.documents.document import Document, Position
 
@@ -134,8 +132,7 @@ class Screen:
         key has come for ``WHOLE_S``: a menu of completions would change it."""
         version, line = document.version, document.lines[position.line]
         name = re.search(r"\w+\Z", line[: position.column])
-        uses = name and islice(whole(name[0]).finditer(document.text), 2)
-        if not uses or len(list(uses)) < 2:
+        if not name or len(re.findall(rf"\b{name[0]}\b", document.text)) < 2:
             return False
         await asyncio.sleep(self._changed_s + WHOLE_S - self._clock())
         return document.version == version

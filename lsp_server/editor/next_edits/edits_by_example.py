@@ -97,8 +97,8 @@ def same_change(
                 # Each of its parts says less than all of them together.
                 continue
             rule = generalised(rewrite, other, before) if rewrite is not other else None
-            matches = _edits(rule, names, start, by) if rule is not None else []
-            if rule is not None and not matches:
+            matches = []
+            if rule is not None:
                 kinds = partial(_is_local, names[0], rule)
                 matches = _edits(loosened(rule, kinds), names, start, by)
             matches = matches or _same_in_literals(rewrite, other, now)

@@ -127,65 +127,58 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
 
 
 def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Return both with holes for operands, arguments and what comes twice that stay as they are."""
-    constant = _constant(pattern, template) & {term.text for term in parts_of(template)}
+    """Return both with one hole for each operand with holes that both have."""
     before, after = ({_key(term) for term in parts_of(each) if _OPERAND.search(term.kind)}
                      for each in (pattern, template))  # fmt: skip
-    common = before & after
-    numbers: dict[tuple[object, ...], int] = {}
+    numbers = {key: 1_000 + number for number, key in enumerate(before & after)}
 
-    def loose(term: Term) -> Term:
-        children: list[Term | Hole] = []
-        for child in term.parts:
-            is_closed = isinstance(child, Term) and next(child.holes(), None) is None
-            if isinstance(child, Term) and (
-                (is_closed and child.text in constant)
-                or (_key(child) in common and (child.kind.startswith("type_") or (
-                    _OPERAND.search(child.kind) and not is_closed)))
-            ):  # fmt: skip
-                key = (child.text,) if is_closed else _key(child)
-                number = 1_000 + numbers.setdefault(key, len(numbers))
-                children.append(Hole(number, child.start, child.end))
-            else:
-                children.append(loose(child) if isinstance(child, Term) else child)
-        return replace(term, parts=tuple(children))
+    def number_of(term: Term) -> int | None:
+        is_operand = _OPERAND.search(term.kind) and next(term.holes(), None) is not None
+        is_replaced = is_operand or term.kind.startswith("type_")
+        return numbers.get(_key(term)) if is_replaced else None
 
-    return _with_any_number(loose(pattern), loose(template))
+    return _with_any_number(_with_holes(pattern, number_of), _with_holes(template, number_of))
 
 
 def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     """Return ``rule`` with holes for the operands that both examples have alike and that stay:
-    literals, and variables of a function by ``is_local``. If the rest says too little, other
+    literals, types, and variables of a function by ``is_local``. If the rest says too little, other
     variables of their names may stand for them. What a method is called on is an operand where more
     than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
 
-    def is_operand(term: Term | Hole) -> bool:
-        if isinstance(term, Hole) or term.field in _NAMES or next(term.holes(), None) is not None:
+    def is_operand(term: Term) -> bool:
+        if not term.is_named or term.field in _NAMES or next(term.holes(), None) is not None:
             return False
-        is_value = is_literal_kind(term.kind)
         is_name = term.kind == "identifier" or _OPERAND.search(term.kind) is not None
-        is_value = is_value or (is_name and is_local(re.split(r"\W", term.text, maxsplit=1)[0]))
-        return is_value and term.is_named and (is_reshaped or term.field not in _RECEIVERS)
+        is_variable = is_name and is_local(re.split(r"\W", term.text, maxsplit=1)[0])
+        is_value = is_variable or is_literal_kind(term.kind) or term.kind == "type"
+        return is_value and (is_reshaped or term.field not in _RECEIVERS)
 
-    texts = ({term.text for term in parts_of(each) if is_operand(term)}
-             for each in (rule.pattern, rule.template))  # fmt: skip
-    numbers = {text: 3_000 + n for n, text in enumerate(sorted(set.intersection(*texts)))}
+    before, after = ({term.text for term in parts_of(each) if is_operand(term)}
+                     for each in (rule.pattern, rule.template))  # fmt: skip
+    numbers = {text: 3_000 + number for number, text in enumerate(before & after)}
 
-    def loose(term: Term) -> Term:
-        children: list[Term | Hole] = []
-        for child in term.parts:
-            if isinstance(child, Hole):
-                children.append(child)
-            elif is_operand(child) and child.text in numbers:
-                children.append(Hole(numbers[child.text], child.start, child.end))
-            else:
-                children.append(loose(child))
-        return replace(term, parts=tuple(children))
+    def number_of(term: Term) -> int | None:
+        return numbers.get(term.text) if is_operand(term) else None
 
-    looser = replace(rule, pattern=loose(rule.pattern), template=loose(rule.template))
+    pattern, template = (_with_holes(each, number_of) for each in (rule.pattern, rule.template))
+    looser = replace(rule, pattern=pattern, template=template)
     says_enough = _says_enough(looser) and not _is_sense_changed(looser)
     return replace(looser if says_enough else rule, loose=frozenset(numbers))
+
+
+def _with_holes(term: Term, number_of: Callable[[Term], int | None]) -> Term:
+    """Return ``term`` with a hole in place of each part for which ``number_of`` has a number."""
+
+    def opened(child: Term | Hole) -> Term | Hole:
+        if isinstance(child, Hole):
+            return child
+        number = number_of(child)
+        hole = None if number is None else Hole(number, child.start, child.end)
+        return hole or _with_holes(child, number_of)
+
+    return replace(term, parts=tuple(map(opened, term.parts)))
 
 
 def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
@@ -205,25 +198,6 @@ def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
         arguments = replace(arguments, parts=(arguments.parts[0], hole, *after))
         terms.append(replace(call, parts=(*call.parts[:-1], arguments)))
     return terms[0], terms[1]
-
-
-def _constant(pattern: Term, template: Term) -> set[str]:
-    """Return the texts without holes that a pattern has twice, and those of arguments: all of them
-    where the call is taken apart."""
-    terms = [
-        term for term in parts_of(pattern) if term.is_named and next(term.holes(), None) is None
-    ]
-    texts = [term.text for term in terms if re.search("identifier|member|attribute", term.kind)]
-    arguments = {term.text for term in terms if term.kind == "type"}
-    for term in parts_of(pattern):
-        # Another argument differs between the examples.
-        if re.match("argument", term.kind) and any(isinstance(each, Hole) for each in term.parts):
-            named = re.compile("identifier|member|attribute|selector")
-            values = (each for each in term.parts if isinstance(each, Term) and each in terms)
-            arguments |= {each.text for each in values if named.search(each.kind)}
-    if len(_arguments(pattern)) > 1 and len(_arguments(pattern)) != len(_arguments(template)):
-        arguments |= {each.text for each in _arguments(pattern) if each in terms}
-    return arguments | {text for text in texts if texts.count(text) > 1}
 
 
 def _arguments(call: Term) -> list[Term | Hole]:
