@@ -155,12 +155,12 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
         is_value = is_variable or is_literal_kind(term.kind) or term.kind == "type"
         return is_value and (is_reshaped or term.field not in _RECEIVERS)
 
-    before, after = ({term.text for term in parts_of(each) if is_operand(term)}
-                     for each in (rule.pattern, rule.template))  # fmt: skip
+    after = {term.text for term in parts_of(rule.template) if term.field not in _NAMES}
+    before = {term.text for term in parts_of(rule.pattern) if is_operand(term)}
     numbers = {text: 3_000 + number for number, text in enumerate(before & after)}
 
     def number_of(term: Term) -> int | None:
-        return numbers.get(term.text) if is_operand(term) else None
+        return None if term.field in _NAMES else numbers.get(term.text)
 
     pattern, template = (_with_holes(each, number_of) for each in (rule.pattern, rule.template))
     looser = replace(rule, pattern=pattern, template=template)
