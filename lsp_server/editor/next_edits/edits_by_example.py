@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import islice
@@ -31,6 +32,7 @@ from lsp_server.editor.next_edits.rewrite_rules import (
 from lsp_server.editor.next_edits.rewrites import (
     LARGEST_NODE,
     Rewrite,
+    RewrittenNode,
     as_long,
     function_around,
     indent_at,
@@ -62,6 +64,7 @@ MOST_NAMES = 8
 _TEXTS = PROSE | {"latex", "typst"}
 """Grammars of texts, in which equal words need not mean the same."""
 _NAME = re.compile(r"[^\W\d]\w*")
+_LEAF = re.compile(r"\w+")
 _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
@@ -96,6 +99,8 @@ def same_change(
             if edit.number in read_as_wholes and not is_whole:
                 # Each of its parts says less than all of them together.
                 continue
+            if rewrite[0].is_whole and _has_more_to_go(rewrite, other, edit):
+                continue
             rule = generalised(rewrite, other, before) if rewrite is not other else None
             matches = []
             if rule is not None:
@@ -110,6 +115,21 @@ def same_change(
     rules = map(rule_of_one, mine)
     proposals = (_edits(rule, names, start, by) for rule in rules if rule is not None)
     return _ahead(next((some for some in proposals if some), []), last, last, now)
+
+
+def _has_more_to_go(rewrite: Rewrite, other: Rewrite, edit: RecordedEdit) -> bool:
+    """Return whether ``edit`` also took words away, beside those of ``other``, that are still in
+    the statement of ``rewrite``: what is typed is the beginning of the same."""
+    whole = next((each for each in _made(edit) if each[0].is_whole
+                  and each[-1].old.start == other[-1].old.start), other)  # fmt: skip
+    if whole is other:
+        return False
+    gone = _words_gone(whole[-1]) - _words_gone(other[0])
+    return bool(gone) and gone <= Counter(_LEAF.findall(rewrite[-1].new.text))
+
+
+def _words_gone(node: RewrittenNode) -> Counter[str]:
+    return Counter(_LEAF.findall(node.old.text)) - Counter(_LEAF.findall(node.new.text))
 
 
 def _ahead(

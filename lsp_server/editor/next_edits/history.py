@@ -23,6 +23,8 @@ NEAR_LINES = 8
 """A change joins the last edit when it is at most so many lines away (Zed's number)."""
 PAUSE_S = 1.0
 """A longer pause begins another edit, unless the same word is typed on."""
+LINE_PAUSE_S = 10.0
+"""A longer one in lines of which nothing follows yet."""
 BULK_LINES = 8
 BULK_CHARACTERS = 200
 """One change of more is no typing."""
@@ -293,8 +295,11 @@ class EditHistory:
         )
         if last.is_followed:
             is_near = change.line < last.end and last.line < change.end_before
-        is_prompt = self._clock() - last.changed_s <= PAUSE_S
-        if not (is_near and is_prompt) and not goes_on and not _closes(last, change):
+        is_within = last.line <= change.line and change.end_before <= last.end
+        is_within = is_within and len(change.old) == len(change.new) and not last.is_followed
+        pause_s = LINE_PAUSE_S if is_within else PAUSE_S
+        is_prompt = self._clock() - last.changed_s <= pause_s
+        if not (is_near and is_prompt) and not goes_on:
             return False
         joined = _union(last, change, document.lines)
         self._edits.pop()
@@ -336,17 +341,6 @@ def _as_it_was(edit: RecordedEdit, change: _Change) -> RecordedEdit:
     end = change.line + len(change.new)
     text = "".join([*lines[: change.line], *change.old, *lines[end:]])
     return replace(edit, document=Document(document.uri, document.language, 0, text))
-
-
-def _closes(last: RecordedEdit, change: _Change) -> bool:
-    """Return whether a change is of the line in which an edit left a bracket open."""
-    row = change.line - last.line
-    is_within = len(last.old) == len(last.new) > row >= 0 and len(change.old) == 1
-    return is_within and _depth(last.new[row]) > _depth(last.old[row])
-
-
-def _depth(line: str) -> int:
-    return sum((character in "([{") - (character in ")]}") for character in line)
 
 
 def _is_pasted(edit: TextEdit[Position]) -> bool:
