@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _BODY = re.compile(r"(?:^|_)(?:block|body|suite|declaration_list)$|compound_statement")
 _LITERAL = re.compile(r"string|integer|float|number|true|false|none|null|literal|char")
 _OPERATION = re.compile(r"binary|boolean|comparison")
+_QUOTED = re.compile(r"""(["'`])([^\W\d]\w*)\1""")
 _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
 _FIRST = re.compile(r"_*(?:[A-Z]+(?![a-z])|[A-Za-z][a-z]*)_?")
 _DUNDER, _UPPER = re.compile(r"__\w+__"), re.compile(r"[A-Z][A-Z0-9_]*")
@@ -74,6 +75,8 @@ class Hole:
     shape: str = ""
     """Of the names that may be here."""
     is_sequence: bool = False
+    form: int = 0
+    """Of ``forms``, in which a template has what is here in the pattern."""
 
 
 Pattern = Term | Hole
@@ -114,6 +117,13 @@ def respelt(term: Term, function: str, other: str) -> str:
     return re.sub(rf"\b{function}\b", other, term.text) if is_named else term.text
 
 
+def forms(text: str) -> tuple[str, ...]:
+    """Return ``text``, and for a string of one word what is in its quotes, as it is and in small
+    letters; empty where it is none."""
+    word = _QUOTED.fullmatch(text)
+    return (text, word[2], word[2].lower()) if word else (text, "", "")
+
+
 def is_literal_kind(kind: str) -> bool:
     """Return whether a kind of node is one of literals."""
     return _LITERAL.search(kind) is not None
@@ -130,7 +140,17 @@ class Generalisation:
 
     def __init__(self, function: str = "", other: str = "") -> None:
         self._holes: dict[tuple[str, str], int] = {}
+        self._forms: dict[tuple[str, str], tuple[int, int]] = {}
         self._functions = function, other
+
+    def template(self, term: Term, other: Term) -> Pattern:
+        """Return the template of what both became, after ``of`` what they were: its holes may have
+        a part of a word, or a form of what a hole of the pattern has."""
+        for pair, number in self._holes.items():
+            for form, words in enumerate(zip(*map(forms, pair), strict=True)):
+                if all(words):
+                    self._forms.setdefault(words, (number, form))
+        return self.of(term, other)
 
     def of(self, term: Term, other: Term) -> Pattern:
         """Return the least general pattern of two terms; holes are placed as in the first."""
@@ -159,6 +179,12 @@ class Generalisation:
         yield from terms[len(terms) - tail :]
 
     def _hole(self, text: str, other: str, term: Term) -> Hole:
+        if (text, other) not in self._holes:
+            for (word, its), (number, form) in self._forms.items():
+                head, is_within, tail = text.partition(word)
+                if is_within and other == head + its + tail:
+                    start = term.start + len(head)
+                    return Hole(number, start, start + len(word), form=form)
         return Hole(self._number(text, other), term.start, term.end)
 
     def _number(self, text: str, other: str) -> int:

@@ -16,6 +16,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     Hole,
     Substitution,
     Term,
+    forms,
     is_literal,
     matches,
     respelt,
@@ -331,6 +332,8 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
     values = [text for text, _, _ in edits.values() if _VALUE.match(text)]
     if values and rule.is_called_instead and not _VALUE.search(rule.example.old.text):
         return None
+    if not all(forms(edits[hole.number][0])[hole.form] or not hole.form for hole in rule.template.holes()):
+        return None
     if ANY_NUMBER in edits and not edits[ANY_NUMBER][0]:
         return None
     quoted = {text for text in words[1] - words[0] if text[:1] in ("'", '"', "`")}
@@ -389,6 +392,7 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
     for hole, around in _holes(template):
         pieces.append(literal(template.text[offset - template.start : hole.start - template.start]))
         text, start, end = substitution[hole.number]
+        text = forms(text)[hole.form]
         hunks = [TextEdit(a - start, b - start, new) for (a, b), new in sorted(inner.items())
                  if start <= a and b <= end]  # fmt: skip
         text = apply_hunks(text, hunks)

@@ -101,7 +101,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             break
         generalisation = Generalisation(level.function, same.function)
         pattern = generalisation.of(level.old, same.old)
-        template = generalisation.of(level.new, same.new)
+        template = generalisation.template(level.new, same.new)
         if not isinstance(pattern, Term):
             continue
         numbers = {hole.number for hole in pattern.holes()}
@@ -209,7 +209,7 @@ def _arguments(call: Term) -> list[Term | Hole]:
 
 
 def _key(term: Term) -> tuple[object, ...]:
-    return term.kind, term.text, *(hole.number for hole in term.holes())
+    return term.kind, term.text, *((hole.number, hole.form) for hole in term.holes())
 
 
 def _says_enough(rule: Rule) -> bool:
