@@ -19,6 +19,7 @@ from lsp_server.editor.next_edits.anti_unification import (
     forms,
     is_literal,
     matches,
+    parts_of,
     respelt,
     term_of,
 )
@@ -43,7 +44,14 @@ from lsp_server.editor.next_edits.rewrites import (
 )
 from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse, Span
-from lsp_server.text.syntax.nodes import child_of, enclosing, may_await
+from lsp_server.text.syntax.nodes import (
+    child_of,
+    enclosing,
+    inner,
+    kind_of,
+    may_await,
+    outside,
+)
 from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.syntax.roles import PROSE
 from lsp_server.text.syntax.scopes import Scope
@@ -62,6 +70,8 @@ MOST_EDITS = 8
 """Edits that are compared with the last one."""
 MOST_NAMES = 8
 """Names of a pattern of which it is asked what they mean."""
+_TRUTH = re.compile(r"[<>!]=*|[!=]==?|&&|in|instanceof")
+_CONDITION = re.compile(r"parenthesized|unary|ternary")
 _TEXTS = PROSE | {"latex", "typst"}
 """Grammars of texts, in which equal words need not mean the same."""
 _NAME = re.compile(r"[^\W\d]\w*")
@@ -219,14 +229,15 @@ def _edits(
             same = {span for span in edits if len(classes) > 1 or _kin(now, span[0]) in classes}
             edits = {span: edits[span] for span in edits if span in same}
             continue
-        scopes = _meanings(names[0], name)(old.start, old.end)
+        holes = [(hole.start, hole.end) for hole in rule.pattern.holes()]
+        scopes = _meanings(names[0], name)(old.start, old.end, holes)
         # The examples may mean different variables.
         is_same = all(scope is None or scope.start <= rule.other < scope.end for scope in scopes)
         is_same = is_same and name not in rule.loose
         moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
         meanings, kinds = _meanings(names[1], name), {_kind(scope) for scope in scopes}
         for span in list(edits):
-            held = meanings(*span)
+            held = meanings(*span, [place[1:] for place in edits[span][1].values()])
             starts = {scope and scope.start for scope in held}
             if starts != moved if is_same else {_kind(scope) for scope in held} != kinds:
                 del edits[span]
@@ -248,18 +259,28 @@ def _kin(tree: SyntaxTree, offset: int) -> str:
     return tree.text_of(child_of(node, "superclasses", "name"))
 
 
-def _meanings(names: ResolvedNames, name: str) -> Callable[[int, int], set[Scope | None]]:
-    """Return what gives the scopes of a name between two characters; None where it has none."""
+def _meanings(
+    names: ResolvedNames, name: str
+) -> Callable[[int, int, Iterable[Span]], set[Scope | None]]:
+    """Return what gives the scopes of ``name`` between two characters, outside some spans; None
+    where it has none."""
     uses = [use for use in names.uses(name)
             if use.use is not NameUse.KEY and use.receiver != "self"]  # fmt: skip
     starts = [use.start for use in uses]
     scopes = [use.scope for use in uses]
-    return lambda start, end: {*scopes[bisect_left(starts, start) : bisect_left(starts, end)]}
+
+    def scopes_between(start: int, end: int, holes: Iterable[Span]) -> set[Scope | None]:
+        edges = [start, *(edge for hole in sorted(holes) for edge in hole), end]
+        spans = (slice(*(bisect_left(starts, edge) for edge in edges[n : n + 2]))
+                 for n in range(0, len(edges), 2))  # fmt: skip
+        return {scope for span in spans for scope in scopes[span]}
+
+    return scopes_between
 
 
 def _is_local(names: ResolvedNames, rule: Rule, name: str) -> bool:
     """Return whether a name of the example is a variable of a function, or the object itself."""
-    scopes = _meanings(names, name)(rule.example.old.start, rule.example.old.end)
+    scopes = _meanings(names, name)(rule.example.old.start, rule.example.old.end, ())
     return name in ("self", "this") or {_kind(scope) for scope in scopes} == {"function"}
 
 
@@ -329,10 +350,28 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
         return None
     if not matches(rule.pattern, term_of(now, node), edits):
         return None
+    term = term_of(now, node)
+    spans = {(start, end) for _, start, end in edits.values()}
+    calls = [part for part in parts_of(rule.pattern) if "call" in part.kind]
+    parts = [part for part in parts_of(term) if (part.start, part.end) in spans]
+    if any(matches(call, part, {}) for call in calls for part in parts):
+        # ``type(a) == type(b)`` is no ``isinstance(a, …)``.
+        return None
+    if function_around(now, node) in words[1] - words[0] or not _may_be_null(rule, now, node):
+        return None
     values = [text for text, _, _ in edits.values() if _VALUE.match(text)]
+    if (
+        rule.template.kind == "binary_operator"
+        and "generic" in rule.pattern.kind
+        and any(text[0] in "\"'" for text in values)
+    ):
+        # A string and a type have no union.
+        return None
     if values and rule.is_called_instead and not _VALUE.search(rule.example.old.text):
         return None
-    if not all(forms(edits[hole.number][0])[hole.form] or not hole.form for hole in rule.template.holes()):
+    if not all(
+        forms(edits[hole.number][0])[hole.form] or not hole.form for hole in rule.template.holes()
+    ):
         return None
     if ANY_NUMBER in edits and not edits[ANY_NUMBER][0]:
         return None
@@ -346,6 +385,18 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
             return None
         around = around.parent if around is not None else None
     return None if _is_made_before(rule, now, node) else edits
+
+
+def _may_be_null(rule: Rule, now: SyntaxTree, node: Node) -> bool:
+    """Return whether the operands at a node are no truth values, if ``||`` is to be ``??``."""
+    if "??" not in {leaf.text for leaf in rule.template.leaves()}:
+        return True
+    operation = node if node.named_child_count else outside(node)
+    sides = [operation, *inner(operation)]
+    signs = {now.text_of(child_of(side, "operator")) for side in sides}
+    return not any(map(_TRUTH.fullmatch, signs)) and not _CONDITION.search(
+        kind_of(outside(operation))
+    )
 
 
 def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:

@@ -23,11 +23,11 @@ PAIR = 2
 ANY_NUMBER = 2_000
 """The hole of a call's arguments."""
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
-_SAME_OPERATORS = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"),
-                   ("||", "or"), ("||", "??"), ("<>", "!="), ("any", "unknown"),
-                   ("interface{}", "any"), (".", "?.")}  # fmt: skip
-"""Operators and types that are written for one another; any other change of an operator is a change
-of sense."""
+_SAME = {("==", "==="), ("!=", "!=="), ("===", "=="), ("!==", "!="), ("&&", "and"), ("||", "or"),
+         ("||", "??"), ("<>", "!="), ("any", "unknown"), ("interface{}", "any"), (".", "?."),
+         ("type_assertion", "as_expression")}  # fmt: skip
+"""Operators, types and kinds of nodes that are written for one another; any other change of an
+operator is a change of sense."""
 _COMMON = {
     *("self", "this", "cls", "super", "int", "str", "float", "bool", "bytes", "string", "number"),
     *("boolean", "void", "any", "object", "double", "long", "char"),
@@ -75,6 +75,17 @@ class Rule:
         operands = {hole.number for hole in self.pattern.holes()}
         holes = {hole.number for hole in self.template.holes()}
         return is_operation and _CALL.search(self.template.kind) is not None and operands == holes
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether an operator or kind of node is written as another of its sense."""
+        pairs = [
+            (old, new)
+            for old, new in zip(
+                *((each.text, each.kind) for each in (self.pattern, self.template)), strict=True
+            )
+        ]
+        return not _SAME.isdisjoint(pairs)
 
     @property
     def title(self) -> str:
@@ -147,22 +158,36 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
 
+    def is_given(term: Term) -> bool:
+        return term.field not in _NAMES
+
     def is_operand(term: Term) -> bool:
-        if not term.is_named or term.field in _NAMES or next(term.holes(), None) is not None:
+        if not term.is_named or not is_given(term) or next(term.holes(), None) is not None:
             return False
         is_name = term.kind == "identifier" or _OPERAND.search(term.kind) is not None
         is_variable = is_name and is_local(re.split(r"\W", term.text, maxsplit=1)[0])
         is_value = is_variable or is_literal_kind(term.kind) or term.kind == "type"
         return is_value and (is_reshaped or term.field not in _RECEIVERS)
 
-    after = {term.text for term in parts_of(rule.template) if term.field not in _NAMES}
-    before = {term.text for term in parts_of(rule.pattern) if is_operand(term)}
-    numbers = {text: 3_000 + number for number, text in enumerate(before & after)}
+    before = [term.text for term in parts_of(rule.pattern) if is_operand(term)]
+    after = [term.text for term in parts_of(rule.template) if is_given(term)]
+    numbers = {text: 3_000 + 10 * number for number, text in enumerate({*before} & {*after})}
+    # Numbers and strings may be alike by accident.
+    values = filter(re.compile(r"\W|\d").match, numbers)
+    apart = {text for text in values if before.count(text) == after.count(text)}
 
-    def number_of(term: Term) -> int | None:
-        return None if term.field in _NAMES else numbers.get(term.text)
+    def opened(term: Term) -> Term:
+        met = Counter[str]()
 
-    pattern, template = (_with_holes(each, number_of) for each in (rule.pattern, rule.template))
+        def number_of(part: Term) -> int | None:
+            if not is_given(part) or part.text not in numbers:
+                return None
+            met[part.text] += part.text in apart
+            return numbers[part.text] + met[part.text]
+
+        return _with_holes(term, number_of)
+
+    pattern, template = opened(rule.pattern), opened(rule.template)
     looser = replace(rule, pattern=pattern, template=template)
     says_enough = _says_enough(looser) and not _is_sense_changed(looser)
     return replace(looser if says_enough else rule, loose=frozenset(numbers))
@@ -215,7 +240,7 @@ def _key(term: Term) -> tuple[object, ...]:
 def _says_enough(rule: Rule) -> bool:
     """Return whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
-    if (pattern.text, rule.template.text) in _SAME_OPERATORS or _has_twice(rule):
+    if rule.is_same or _has_twice(rule):
         return True
     if not pattern.parts:
         if rule.example.role == ("parameter",):
@@ -224,6 +249,9 @@ def _says_enough(rule: Rule) -> bool:
     is_closed = next(pattern.holes(), None) is None
     is_type = _TYPE.search(f"{pattern.kind} {rule.example.parent[0]}") is not None
     is_name = not rule.template.parts and not _CONSTANT.fullmatch(pattern.text) and not is_type
+    if len(_PLAIN_VALUE.findall(" ".join(_gone(rule)))) > 1 and "binary" in pattern.kind:
+        # A product of numbers has got a name.
+        return True
     if _has_open_call(pattern) or (is_name and is_closed):
         # What was taken into a variable is a name there alone.
         return False
@@ -243,10 +271,10 @@ def _says_enough(rule: Rule) -> bool:
 
 
 def _has_twice(rule: Rule) -> bool:
-    """Return whether an operation has the same more often before than after: ``a && a.b``."""
+    """Return whether the same stands more often before than after: ``a && a.b``, ``a = b.a``."""
     terms = rule.pattern, rule.template
     before, after = ([hole.number for hole in term.holes()] for term in terms)
-    is_operation = re.search("binary|boolean", rule.pattern.kind) is not None
+    is_operation = re.search("binary|boolean|declarator", rule.pattern.kind) is not None
     return is_operation and any(before.count(hole) > after.count(hole) for hole in set(after))
 
 
@@ -281,8 +309,7 @@ def _gone(rule: Rule) -> list[str]:
 def _is_sense_changed(rule: Rule) -> bool:
     """Return whether an operator or keyword alone became another one, of another sense."""
     pattern, template = rule.pattern, rule.template
-    is_same = (pattern.text, template.text) in _SAME_OPERATORS
-    if is_same or rule.is_called_instead or _has_twice(rule):
+    if rule.is_same or rule.is_called_instead or _has_twice(rule):
         return False
     if not pattern.parts:
         return bool(_OPERATOR.fullmatch(pattern.text) or _MODIFIER.search(pattern.kind))
@@ -294,7 +321,7 @@ def _is_sense_changed(rule: Rule) -> bool:
     remaining = [rewrite.text for rewrite in pattern.leaves()]
     came = [rewrite.text for rewrite in template.leaves() if rewrite.text not in remaining]
     if not any(re.search(r"[^\s,;:()\[\]{}]", rewrite) for rewrite in came) or all(
-        (old, new) in _SAME_OPERATORS for old, new in zip(gone, came, strict=False)
+        (old, new) in _SAME for old, new in zip(gone, came, strict=False)
     ):
         return False
     return not re.search(r"\b(?:None|null|nil|undefined)\b", pattern.text + "".join(remaining))

@@ -24,7 +24,7 @@ LARGEST_NODE = 4_000
 MOST_TOKENS = 2_000
 MOST_CHANGES = 6
 """Of more changes in a statement, it is looked at all together, and at each alone."""
-_TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|[=!<>&|+*/%^~?-]+|.", re.DOTALL)
+_TOKEN = re.compile(r"\d[\w.]*|\w+|\s+|[<>]=?|[=!&|+*/%^~?-]+>?|.", re.DOTALL)
 _BLANKS = re.compile(r"[ \t]*")
 _MODIFIER = re.compile(r"decorator|attribute|annotation|modifier")
 _CALL = re.compile(r"^call$|call_expression|invocation")
@@ -228,6 +228,8 @@ def role_of(tree: SyntaxTree, node: Node) -> tuple[str, ...]:
         outer = outside(of_type)
         returned = child_of(outer, "return_type", "result") == of_type
         return ("type", "" if returned else re.sub("^[a-z]+_(?=.*parameter)", "", kind_of(outer)))
+    if (receiver := outside(parent)) and child_of(outside(receiver), "receiver") == receiver:
+        return ("receiver",)
     if kind_of(parent) == "parameters" and node.type == "identifier":
         return ("parameter",)
     names = _names_around(tree, node) if is_literal(node) else ()
