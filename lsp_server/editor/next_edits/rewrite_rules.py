@@ -19,7 +19,6 @@ from lsp_server.text.syntax.tree import SyntaxTree
 
 _CONSTANT = re.compile(r"(?:[\w]+\.)*[A-Z][A-Z0-9_]+")
 _PLAIN_VALUE = re.compile(r"[Tt]rue|[Ff]alse|\d[\w.]*")
-PAIR = 2
 ANY_NUMBER = 2_000
 """The hole of a call's arguments."""
 _OPERATOR = re.compile(r"[^\w\s()\[\]{},;:]+")
@@ -207,33 +206,39 @@ def _with_holes(term: Term, number_of: Callable[[Term], int | None]) -> Term:
 
 
 def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
-    """Return both for calls with any number of arguments, where the change puts a name in quotes
-    and its value behind them."""
-    given, new = _arguments(pattern), _arguments(template)[len(_arguments(pattern)) :]
-    is_pair = len(new) == PAIR and isinstance(new[0], Term) and new[0].text[:1] in ("'", '"', "`")
-    if not (given and is_pair and _CALL.search(template.kind)):
-        return pattern, template
-    terms = []
-    for call in (pattern, template):
-        arguments = call.parts[-1]
-        assert isinstance(arguments, Term)
-        first, last = _arguments(call)[0], _arguments(call)[len(given) - 1]
-        hole = Hole(ANY_NUMBER, first.start, last.end, is_sequence=True)
-        after = arguments.parts[arguments.parts.index(last) + 1 :]
-        arguments = replace(arguments, parts=(arguments.parts[0], hole, *after))
-        terms.append(replace(call, parts=(*call.parts[:-1], arguments)))
-    return terms[0], terms[1]
+    """Return both for any number of arguments, where those of a message, which begin with a text,
+    get others before or behind them."""
+    for arguments in filter(_is_message, parts_of(pattern)):
+        given = [*map(_key, arguments.parts[1:-1])]
+        for others in parts_of(template):
+            keys = [*map(_key, others.parts)] if "argument" in others.kind else []
+            for first in range(1, len(keys) - len(given)):
+                run = slice(first, first + len(given))
+                if keys[run] == given:
+                    pattern = _with_sequence(pattern, arguments, slice(1, len(given) + 1))
+                    return pattern, _with_sequence(template, others, run)
+    return pattern, template
 
 
-def _arguments(call: Term) -> list[Term | Hole]:
-    """Return the arguments of a call; none for any other term."""
-    last = call.parts[-1] if call.parts else call
-    is_list = isinstance(last, Term) and _CALL.search(call.kind) and "argument" in last.kind
-    children = last.parts if isinstance(last, Term) and is_list else ()
-    return [each for each in children if isinstance(each, Hole) or each.is_named]
+def _is_message(term: Term) -> bool:
+    """Return whether ``term`` is a list of arguments that begins with a text."""
+    return "argument" in term.kind and term.text[1:2] in ("'", '"', "`")
 
 
-def _key(term: Term) -> tuple[object, ...]:
+def _with_sequence(term: Term, inner: Term, run: slice) -> Term:
+    """Return ``term`` with one hole for a ``run`` of the parts of ``inner``, which is in it."""
+    parts = [
+        _with_sequence(part, inner, run) if isinstance(part, Term) else part for part in term.parts
+    ]
+    if term is inner:
+        start, end = parts[run][0].start, parts[run][-1].end
+        parts[run] = [Hole(ANY_NUMBER, start, end, is_sequence=True)]
+    return replace(term, parts=tuple(parts))
+
+
+def _key(term: Term | Hole) -> tuple[object, ...]:
+    if isinstance(term, Hole):
+        return term.number, term.form
     return term.kind, term.text, *((hole.number, hole.form) for hole in term.holes())
 
 
