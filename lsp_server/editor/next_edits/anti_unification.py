@@ -47,19 +47,19 @@ class Term:
 
     def leaves(self) -> Iterator[Term]:
         """Return what it consists of in the end, without holes."""
-        if not self.parts:
-            yield self
-        for child in self.parts:
-            if isinstance(child, Term):
-                yield from child.leaves()
+        return (term for term in (self, *parts_of(self)) if not term.parts)
 
     def holes(self) -> Iterator[Hole]:
         """Return the holes in it, from left to right."""
+        return (hole for hole, _ in self.holes_with_kinds())
+
+    def holes_with_kinds(self) -> Iterator[tuple[Hole, str]]:
+        """Yield its holes, each with the kind of the node around it."""
         for child in self.parts:
             if isinstance(child, Hole):
-                yield child
+                yield child, self.kind
             else:
-                yield from child.holes()
+                yield from child.holes_with_kinds()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from lsp_server.editor.editing.checks import new_problem
 from lsp_server.editor.editing.hunks import apply_hunks
 from lsp_server.editor.next_edits.anti_unification import (
-    Hole,
     Substitution,
     Term,
     forms,
@@ -42,7 +41,7 @@ from lsp_server.editor.next_edits.rewrites import (
     rewrites,
     role_of,
 )
-from lsp_server.editor.next_edits.words import refuse_many, whole
+from lsp_server.editor.next_edits.words import changed_word, refuse_many, whole
 from lsp_server.text.syntax.name_uses import NameUse, Span
 from lsp_server.text.syntax.nodes import (
     child_of,
@@ -177,14 +176,8 @@ def _word_in(rewrite: Rewrite) -> tuple[str, str] | None:
     old, new = rewrite[0].old.text, rewrite[0].new.text
     if rewrite[0].role[:1] != ("literal",) or old[-1:] not in ("'", '"', "`"):
         return None
-    words = [_WORD.findall(text) for text in (old, new)]
-    if len(words[0]) != len(words[1]):
-        return None
-    changed = {pair for pair in zip(*words, strict=True) if pair[0] != pair[1]}
-    if len(changed) != 1:
-        return None
-    ((word, other),) = changed
-    return (word, other) if re.search(r"\w", word) else None
+    change = changed_word(old, new, _WORD)
+    return (change.old, change.new) if change and re.search(r"\w", change.old) else None
 
 
 def _literal_role(tree: SyntaxTree, start: int, end: int) -> tuple[str, ...]:
@@ -236,10 +229,12 @@ def _edits(
         is_same = is_same and name not in rule.loose
         moved = {scope and scope.start + by * (scope.start > start) for scope in scopes}
         meanings, kinds = _meanings(names[1], name), {_kind(scope) for scope in scopes}
+        types = _types(names[0], name, (old.start, old.end)) - {""}
         for span in list(edits):
             held = meanings(*span, [place[1:] for place in edits[span][1].values()])
             starts = {scope and scope.start for scope in held}
-            if starts != moved if is_same else {_kind(scope) for scope in held} != kinds:
+            is_it = is_same and (not types or _types(names[1], name, span) != types)
+            if starts != moved if is_it else {_kind(scope) for scope in held} != kinds:
                 del edits[span]
     came = {leaf.text for leaf in rule.template.leaves() if leaf.is_named} - leaves
     for name in filter(_NAME.fullmatch, came):
@@ -276,6 +271,11 @@ def _meanings(
         return {scope for span in spans for scope in scopes[span]}
 
     return scopes_between
+
+
+def _types(names: ResolvedNames, name: str, span: Span) -> set[str]:
+    """Return the types of a name between two characters."""
+    return {names.type_of(use.node) for use in names.uses(name) if span[0] <= use.start < span[1]}
 
 
 def _is_local(names: ResolvedNames, rule: Rule, name: str) -> bool:
@@ -440,7 +440,7 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
             text = text.replace(leaf, new) if leaf != new else text
         return re.sub(rf"(\r?\n){rule.indent}", lambda edits: edits[1] + indent, text)
 
-    for hole, around in _holes(template):
+    for hole, around in template.holes_with_kinds():
         pieces.append(literal(template.text[offset - template.start : hole.start - template.start]))
         text, start, end = substitution[hole.number]
         text = forms(text)[hole.form]
@@ -461,15 +461,6 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
     is_bound = parent is not None and _TIGHT.search(parent.type) is not None
     is_looser = _OPERATION.search(template.kind) and not _OPERATION.search(rule.pattern.kind)
     return f"({text})" if is_bound and is_looser else text
-
-
-def _holes(term: Term) -> Iterator[tuple[Hole, str]]:
-    """Return the holes of a template with the kinds of the nodes around them."""
-    for child in term.parts:
-        if isinstance(child, Hole):
-            yield child, term.kind
-        else:
-            yield from _holes(child)
 
 
 def _is_operation(text: str, grammar: str, same: set[str], before: str) -> bool:

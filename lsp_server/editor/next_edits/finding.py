@@ -25,6 +25,7 @@ from lsp_server.editor.next_edits.parameters import (
 )
 from lsp_server.editor.next_edits.renames import (
     Rename,
+    documented,
     fixture_edits,
     is_given,
     refuse_many_uses,
@@ -218,13 +219,11 @@ def refuse_large(document: Document) -> None:
 
 def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Return the places of a file that uses a renamed name; none where the new name is in use."""
-    scopes = {edit.scope for edit in file.places if edit.scope is not None}
-    if any(
-        edit.use is NameUse.VARIABLE and edit.scope is not None
-        and any(scope.start <= edit.scope.start and edit.scope.end <= scope.end for scope in scopes)
-        and not rename.owner
-        for edit in file.names.uses(rename.new)
-    ):  # fmt: skip
+    scopes = [use.scope for use in file.places if use.scope is not None and not rename.owner]
+    variables = (use for use in file.names.uses(rename.new) if use.use is NameUse.VARIABLE)
+    taken = [use.scope for use in variables if use.scope is not None]
+    if any(scope.start <= own.start and own.end <= scope.end for own in taken for scope in scopes):
         return
-    for edit in file.places:
+    comments = documented(file.names.tree, file.places, rename.old)
+    for edit in (*file.places, *comments):
         yield TextEdit(*edit.span, edit.written(rename.new), rename.title)

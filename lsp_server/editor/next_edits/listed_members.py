@@ -34,7 +34,10 @@ _QUOTED = re.compile(r"([\"'`]).*?\1")
 _COLUMN = re.compile(r"([^\n:]*:) +(.*)")
 _NAME = r"(?:\w+(?:\.|::))*(?P<name>[\w-]+)"
 _KEY = re.compile(rf"(?:case\s+)?[\[(\"']?{_NAME}[\]\"']?\s*(?::|=>|,|\Z)")
-_VALUE = re.compile(rf"[\[(]?([\"'])[\w -]+\1\]?\s*(?::|=>|,)\s*[\"']?{_NAME}[\"']?[\])]?\Z")
+_VALUE = re.compile(
+    rf"(?:case\s+)?[\[(]?([\"'])[\w -]+\1\]?\s*(?::|=>|,)\s*(?:return\s+|\w+\s*=\s*)?[\"']?{_NAME}"
+    r"(?:[\"']?[\])]?|(?:,\s*(?:nil|true))?;?)\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)

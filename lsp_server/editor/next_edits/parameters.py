@@ -240,12 +240,9 @@ def _of_class(names: ResolvedNames, name: str) -> list[Reference]:
     scopes = {use.scope for use in uses if use.declares and use.use is NameUse.VARIABLE}
     if len(scopes) != 1:
         return []
-    return [
-        use
-        for use in uses
-        if (use.use is NameUse.VARIABLE and use.scope in scopes)
-        or (use.use is NameUse.MEMBER and use.receiver is None and not use.declares)
-    ]
+    bare = {use for use in uses if use.use is NameUse.MEMBER and use.receiver is None}
+    return [use for use in uses if (use.use is NameUse.VARIABLE and use.scope in scopes)
+            or (use in bare and not use.declares)]  # fmt: skip
 
 
 def calls_of_derived(names: ResolvedNames, name: str) -> Iterator[Node]:

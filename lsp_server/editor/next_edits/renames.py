@@ -22,7 +22,7 @@ from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from tree_sitter import Node
@@ -34,6 +34,13 @@ _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _NAME = re.compile(r"[^\W\d]\w*")
 Starts = tuple[int, ...]
 _FIXTURE = r"(?:\w+\.)?fixture"
+_DOCUMENTED = (
+    r"^[ \t]*// *(?:(?:A|An|The) )?((?=[A-Z]|\w+ (?:is|are|has|have|can|may|\w\w+[^s\W]s)\b)NAME)\b"
+    r"(?!-|\.\w).*\n(?:[ \t]*//.*\n)*[ \t]*(?:(?:func(?: \([^()]*\))?|type|var|const) )?(?=NAME\b)"
+)
+"""A comment of Go that begins with a name; one with a small letter is a word unless a verb comes
+next."""
+_PATH = re.compile(r'\s*"(?:[\w.-]+/)*([^\W\d]\w*)(?:/v\d+)?"')
 _ASKED = re.compile(r"(?:usefixtures|getfixturevalue)\([^()]*\Z")
 
 
@@ -118,37 +125,26 @@ def _alias_in(edit: RecordedEdit, before: ResolvedNames) -> Rename | None:
     """Return the rename of the other uses of an import that an edit gave an alias."""
     head, tail = common_ends(edit.old_text, edit.new_text)
     inserted = edit.new_text[head : len(edit.new_text) - tail]
+    replaced = edit.old_text[head : len(edit.old_text) - tail]
     if before.tree.grammar == "go":
-        return _package_alias(edit, before, inserted.strip(), edit.old_text[head:])
-    alias = re.fullmatch(r" ?as ([^\W\d]\w*)", inserted)
-    name = re.search(r"\bimport\b.*?([^\W\d]\w*)\s*\Z", edit.old_text[:head], re.DOTALL)
-    if alias is None or name is None or edit.old_text[head : len(edit.old_text) - tail].strip():
+        alias = re.fullmatch(r"\s*([^\W\d]\w*)\s*", inserted)
+        name = _PATH.match(edit.old_text, head)
+    else:
+        alias = re.fullmatch(r" ?as ([^\W\d]\w*)", inserted)
+        name = re.search(r"\bimport\b.*?([^\W\d]\w*)\s*\Z", edit.old_text[:head], re.DOTALL)
+    if alias is None or name is None or replaced.strip():
         return None
     if is_keyword(alias[1], before.tree.grammar) or before.uses(alias[1]):
         return None
     start = edit.start_offset() + name.start(1)
     variables = [use for use in before.uses(name[1]) if use.use is NameUse.VARIABLE]
-    declared = next((use for use in variables if use.start == start and use.declares), None)
-    if declared is None:
+    # An import of Go declares its name without having it.
+    scope = next((use.scope for use in variables if use.start == start and use.declares), None)
+    uses = tuple(use for use in variables if use.scope == scope and use.start != start)
+    is_declared = scope is not None or before.tree.grammar == "go"
+    if not is_declared or any(use.declares for use in uses):
         return None
-    uses = tuple(use for use in variables if use.scope == declared.scope and use.start != start)
-    if any(use.declares for use in uses):
-        return None
-    return Rename(name[1], alias[1], uses, Shift((start,), len(alias[0])), is_global=False)
-
-
-def _package_alias(
-    edit: RecordedEdit, before: ResolvedNames, alias: str, after: str
-) -> Rename | None:
-    """Return the rename of a package of Go that got an alias before the path in ``after``."""
-    path = re.match(r'\s*"(?:[\w.-]+/)*([^\W\d]\w*)(?:/v\d+)?"', after)
-    if path is None or not _NAME.fullmatch(alias) or before.uses(alias):
-        return None
-    uses = tuple(use for use in before.uses(path[1]) if use.use is NameUse.VARIABLE)
-    if any(use.declares for use in uses):
-        return None
-    shift = Shift((edit.start_offset(),), len(edit.new_text) - len(edit.old_text))
-    return Rename(path[1], alias, uses, shift, is_global=False)
+    return Rename(name[1], alias[1], uses, Shift((start,), len(inserted)), is_global=False)
 
 
 def rename_at(names: ResolvedNames, start: int, end: int, old: str, new: str) -> Rename:
@@ -185,7 +181,6 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Ren
             starts = {use.start for use in uses}
             same = same_meaning(tree, names, changed) if uses else []
             uses += [use for use in same if use.start not in starts]
-            uses.sort(key=lambda use: use.start)
     else:
         uses = same_meaning(tree, names, changed)
         others = before.uses(new) if uses else []
@@ -197,7 +192,7 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Ren
     function = outside(node)
     is_fixture = function is not None and is_decorated(tree, function, _FIXTURE)
     asking = _asking(before, old, new) if is_fixture else []
-    uses = sorted([*uses, *asking], key=lambda use: use.start)
+    uses = sorted([*uses, *asking, *documented(tree, uses, old)], key=lambda use: use.start)
     is_global = node is not None and is_given(tree, node) and tree.grammar not in MARKUP
     is_argument = bool(owner) and declared is not None and declared.receiver is None
     return Rename(
@@ -221,6 +216,16 @@ def _asking(names: ResolvedNames, name: str, new: str) -> list[Reference]:
         is_asked = _ASKED.search(tree.text[: match.start() - 1])
         asking += [Reference(*match.span(), NameUse.KEY)] if is_asked else []
     return asking
+
+
+def documented(tree: SyntaxTree, uses: Iterable[Reference], name: str) -> Iterator[Reference]:
+    """Yield where comments of Go begin with the name of what is declared below them."""
+    declared = {use.start for use in uses if use.declares and tree.grammar == "go"
+                and kind_of(outside(use.node)) != "expression_list"}  # fmt: skip
+    finder = re.compile(_DOCUMENTED.replace("NAME", name), re.MULTILINE)
+    for match in finder.finditer(tree.text) if declared else ():
+        if match.end() in declared:
+            yield Reference(*match.span(1), NameUse.KEY)
 
 
 def fixture_edits(
@@ -278,5 +283,5 @@ def _collides(use: Reference, renamed: Reference) -> bool:
     scope = renamed.scope
     if renamed.use is not NameUse.VARIABLE or scope is None:
         return use.scope == scope
-    is_bare = use.use is not NameUse.KEY and use.receiver is None
-    return is_bare and scope.start <= use.start < scope.end
+    is_other = use.use is NameUse.KEY or (use.use is NameUse.MEMBER and use.scope == scope)
+    return not is_other and use.receiver is None and scope.start <= use.start < scope.end

@@ -22,9 +22,9 @@ class WordChange:
     """Where it is: code points in the old text, and in the new one."""
 
 
-def changed_word(old: str, new: str) -> WordChange | None:
+def changed_word(old: str, new: str, token: re.Pattern[str] = _TOKEN) -> WordChange | None:
     """Return the word that differs between two texts; None where anything else does, too."""
-    before, after = _TOKEN.findall(old), _TOKEN.findall(new)
+    before, after = token.findall(old), token.findall(new)
     if len(before) != len(after):
         return None
     pairs = {(old, new) for old, new in zip(before, after, strict=True) if old != new}

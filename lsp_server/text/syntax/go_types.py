@@ -8,8 +8,10 @@ from collections import defaultdict
 from collections.abc import Mapping
 
 _TYPE = re.compile(r"(?ms)^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) \{\n(.*?)^\1\}")
-_METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)\(", re.M)
-_PROMISED = re.compile(r"^\s+(\w+)\(", re.M)
+_METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)(\(.*)", re.M)
+_PROMISED = re.compile(r"^\s+(\w+)(\(.*)", re.M)
+_RESULT = re.compile(r"\) ?(bool|string|error|int|float64|)(?: *\{.*| *//.*)?$")
+"""What a method gives, where that is nothing or a type of Go's own."""
 _FIELDS = re.compile(r"^\s+(\w+(?:, \w+)*) +[^|\s]", re.M)
 _EMBEDDED = re.compile(r"^\s+\*?(?:\w+\.)?(\w+)(?:\[.*\])?[ \t]*(?:`.*|//.*)?$", re.M)
 
@@ -18,18 +20,19 @@ class GoTypes:
     """The types that a text declares, by what they have."""
 
     def __init__(self, text: str) -> None:
-        self._methods: defaultdict[str, set[str]] = defaultdict(set)
-        self._fields: dict[str, set[str]] = {}
+        self._methods: defaultdict[str, dict[str, str]] = defaultdict(dict)
+        self._fields: dict[str, dict[str, str]] = {}
         self._embedded: dict[str, set[str]] = {}
         self._interfaces: set[str] = set()
         for _, name, body in _TYPE.findall(text):
             promised = _PROMISED.findall(body)
             self._methods[name].update(promised)
-            self._fields[name] = set(re.findall(r"\w+", " ".join(_FIELDS.findall(body))))
+            fields = re.findall(r"\w+", " ".join(_FIELDS.findall(body)))
+            self._fields[name] = dict.fromkeys(fields, "")
             self._embedded[name] = set(_EMBEDDED.findall(body))
             self._interfaces |= {name} if promised else set()
-        for name, method in _METHOD.findall(text):
-            self._methods[name].add(method)
+        for name, method, signature in _METHOD.findall(text):
+            self._methods[name][method] = signature
 
     def sharing(self, owner: str, member: str) -> set[str]:
         """Return the types whose ``member`` has to be called as that of the type ``owner``."""
@@ -37,8 +40,8 @@ class GoTypes:
         while waiting:
             name = waiting.pop()
             others = self._methods.keys() | self._fields.keys()
-            came = {other for other in others if self._share(name, other, member)}
-            came |= {other for other in others if self._share(other, name, member)}
+            came = {other for other in others if self._share(name, other, member)
+                    or self._share(other, name, member)}  # fmt: skip
             waiting += came - types
             types |= came
         return types
@@ -50,13 +53,23 @@ class GoTypes:
             return not is_own and (member in promoted or other not in self._methods)
         if name not in self._interfaces or other in self._interfaces:
             return False
-        promised = self._all(self._methods, name)
-        return member in promised and promised <= self._all(self._methods, other)
+        promised, kept = (self._all(self._methods, each) for each in (name, other))
+        return member in promised and all(
+            method in kept and _alike(promised[method], kept[method]) for method in promised
+        )
 
     def _all(
-        self, table: Mapping[str, set[str]], name: str, around: frozenset[str] = frozenset()
-    ) -> set[str]:
+        self, table: Mapping[str, dict[str, str]], name: str, around: frozenset[str] = frozenset()
+    ) -> dict[str, str]:
         """Return what a type has by a table, with what it embeds. around: what embeds it."""
-        outer = around | {name}
-        bases = self._embedded.get(name, set()) - outer
-        return table.get(name, set()).union(*(self._all(table, base, outer) for base in bases))
+        outer, members = around | {name}, dict[str, str]()
+        for base in self._embedded.get(name, set()) - outer:
+            members |= self._all(table, base, outer)
+        return members | table.get(name, {})
+
+
+def _alike(promised: str, kept: str) -> bool:
+    """Return whether a method may be what an interface wants, by their signatures."""
+    results = [match[1] for text in (promised, kept) if (match := _RESULT.search(text))]
+    is_same = len(results) <= 1 or results[0] == results[1]
+    return is_same and promised.startswith("()") == kept.startswith("()")

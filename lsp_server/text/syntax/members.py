@@ -289,12 +289,12 @@ class Members:
         tree, outer = self._tree, node.parent
         if outer is None or steps > 6:
             return ""
+        if outer.type in ("pair", "pair_pattern") and outer.parent is not None:
+            owner = self._names.class_named(self._expected(outer.parent, steps + 1))
+            key = tree.text_of(child_of(outer, "key"))
+            return self._names.type_of_member(owner, key) if owner else ""
         if node.type == "object_pattern":
             value, annotation = child_of(outer, "value", "right"), child_of(outer, "type")
-            if outer.type == "pair_pattern" and outer.parent is not None:
-                owner = self._names.class_named(self._expected(outer.parent, steps + 1))
-                key = tree.text_of(child_of(outer, "key"))
-                return self._names.type_of_member(owner, key) if owner else ""
             if annotation is not None or value is None:
                 return tree.text_of(annotation)
             held = self._names.type_of(value)
@@ -309,10 +309,6 @@ class Members:
             if kind_of(outer.parent) == "keyed_element":
                 around = outside(around)
             return element_of(self._expected(around, steps + 1)) if around is not None else ""
-        if outer.type == "pair" and outer.parent is not None:
-            owner = self._names.class_named(self._expected(outer.parent, steps + 1))
-            key = tree.text_of(child_of(outer, "key"))
-            return self._names.type_of_member(owner, key) if owner else ""
         if outer.type == "assignment_expression":
             return self._names.type_of(child_of(outer, "left"))
         if outer.type in ("arguments", "argument_list") and outer.parent is not None:

@@ -175,16 +175,15 @@ def same_meaning(
     changed = [use for use in declares if use.start in changed_starts]
     if len({use.scope for use in changed}) != 1:
         return []
-    scope = changed[0].scope
-    assert scope is not None
-    declared = [use for use in names if use.declares and use.scope == scope]
-    if declared[0].start not in changed_starts or any(
-        use.is_foreign and use.before for use in changed
-    ):
+    first = changed[0]
+    # Members of Go have the scope that functions and variables have.
+    same_scope = [use for use in names if use.scope == first.scope and (
+                  tree.grammar != "go" or use.use is first.use)]  # fmt: skip
+    declared = [use for use in same_scope if use.declares]
+    if declared[0] != first or any(use.is_foreign and use.before for use in changed):
         return []
     if not _may_declare_again(tree, declared) and len(declared) > len(changed):
         return []
-    same_scope = [use for use in names if use.scope == scope]
     if any(use.use is NameUse.FOREIGN for use in names) or _is_hidden(tree, names, declared[0]):
         return []
     return same_scope

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from lsp_server.text.syntax.checked_types import checked_type
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
+from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
 from lsp_server.text.syntax.python_names import PythonNames
 from lsp_server.text.syntax.references import references
 from lsp_server.text.syntax.tree import SyntaxTree
@@ -68,8 +68,7 @@ MOST_STEPS = 8
 
 def class_around(tree: SyntaxTree, node: Node) -> str:
     """Return the name of the class whose member is declared, or whose method is, around a node."""
-    outer = node.parent
-    while outer is not None:
+    for outer in around(node):
         if own := nameless(tree, outer):
             return own
         receiver = outer.child_by_field_name("receiver")
@@ -79,7 +78,6 @@ def class_around(tree: SyntaxTree, node: Node) -> str:
             name = child_of(outer, "type" if outer.type == "impl_item" else "name")
             if name != node:
                 return class_named(tree.text_of(name))
-        outer = outer.parent
     return ""
 
 
@@ -263,13 +261,10 @@ class ResolvedNames:
         if kind in _WITHOUT_DOT:
             name = self.tree.text_of(_member(node))
             return self._of_field(self.type_of(_receiver(node), steps), name, steps)
-        if kind in ("subscript", "subscript_expression", "index_expression", "array_access",
-                    "element_access_expression"):  # fmt: skip
+        if re.match("subscript|index_exp|array_access|element_access|slice_exp", kind):
             held = self.type_of(node.named_children[0], steps)
-            is_slice = kind_of(child_of(node, "subscript")) == "slice"
+            is_slice = "slice" in (kind_of(child_of(node, "subscript")), kind[:5])
             return held if is_slice else self._element(held)
-        if kind == "slice_expression":
-            return self.type_of(child_of(node, "operand"), steps)
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if re.search("^generator_exp|^(?:list|set)_compr", kind):
@@ -465,9 +460,9 @@ class ResolvedNames:
             if outer.type == "object_pattern":
                 key = self.tree.text_of(child_of(last, "key") or last)
                 return self._of_field(self._declared(outer, steps), key, steps)
-            around = outer.parent if outer.type == "variable_declarator" else None
+            whole = outer.parent if outer.type == "variable_declarator" else None
             for name in ("return_type", "result", "returns", "type"):
-                annotation = child_of(outer, name) or child_of(around, name)
+                annotation = child_of(outer, name) or child_of(whole, name)
                 text = self.written(annotation)
                 if annotation is not None and annotation != last and text not in _UNKNOWN:
                     is_many = outer.type == "variadic_parameter_declaration"
