@@ -154,7 +154,9 @@ class Generalisation:
 
     def of(self, term: Term, other: Term) -> Pattern:
         """Return the least general pattern of two terms; holes are placed as in the first."""
-        if (term.kind, respelt(term, *self._functions)) == (other.kind, other.text):
+        # The name of the error that is the cause is that of its clause.
+        is_cause = term.field == other.field == "cause" and term.kind == other.kind == "identifier"
+        if is_cause or (term.kind, respelt(term, *self._functions)) == (other.kind, other.text):
             return term
         if term.kind != other.kind or not term.parts or not other.parts:
             hole = self._hole(without_brackets(term)[0], without_brackets(other)[0], term)

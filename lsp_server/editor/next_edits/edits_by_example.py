@@ -35,6 +35,7 @@ from lsp_server.editor.next_edits.rewrites import (
     Rewrite,
     RewrittenNode,
     as_long,
+    caught_around,
     function_around,
     indent_at,
     is_target,
@@ -237,7 +238,7 @@ def _edits(
             if starts != moved if is_it else {_kind(scope) for scope in held} != kinds:
                 del edits[span]
     came = {leaf.text for leaf in rule.template.leaves() if leaf.is_named} - leaves
-    for name in filter(_NAME.fullmatch, came):
+    for name in filter(_NAME.fullmatch, () if rule.is_caused else came):
         uses = [use for use in names[1].uses(name) if use.use is NameUse.VARIABLE]
         is_variable = any(new.start <= use.start < new.end for use in uses)
         visible_in = [use.scope for use in uses if is_variable and use.declares and use.scope]
@@ -343,6 +344,8 @@ def _match(rule: Rule, now: SyntaxTree, node: Node) -> Substitution | None:
     words = [{leaf.text for leaf in term.leaves()} for term in (rule.pattern, rule.template)]
     if "await" in words[1] - words[0] and not may_await(node):
         return None
+    if rule.is_caused and caught_around(now, node) in ("", text.removeprefix("raise ")):
+        return None
     named, arguments = (set(_NAMED.findall(each)) for each in (rule.template.text, text))
     named -= set(_NAMED.findall(rule.pattern.text))
     is_binary = "encoding" in named and _BINARY.search(text) is not None
@@ -434,10 +437,12 @@ def _instance(rule: Rule, now: SyntaxTree, instance: Instance, inner: dict[Span,
     came = {leaf.text: respelt(leaf, *functions) for leaf in template.leaves()}
     for leaf in rule.pattern.leaves():
         came.pop(leaf.text, None)
+    causes = (leaf.text for leaf in template.leaves() if leaf.field == "cause")
+    came |= dict.fromkeys(causes, caught_around(now, node))
 
     def literal(text: str) -> str:
         for leaf, new in came.items():
-            text = text.replace(leaf, new) if leaf != new else text
+            text = new.join(whole(leaf).split(text)) if leaf != new else text
         return re.sub(rf"(\r?\n){rule.indent}", lambda edits: edits[1] + indent, text)
 
     for hole, around in template.holes_with_kinds():

@@ -36,8 +36,7 @@ from lsp_server.shared.errors import EditRefused, WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.members import Members
 from lsp_server.text.syntax.name_uses import NameUse
-from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner, outside
-from lsp_server.text.syntax.python_references import PARTIAL
+from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around
 from lsp_server.text.text_edit import TextEdit
 
@@ -92,7 +91,7 @@ class Elsewhere:
             elif self.signature is not None and self.owner:
                 edits += edits_of_method(self.signature, names, file.places, None)
             elif self.signature is not None:
-                called = calls_at(names.tree, file.with_aliases())
+                called = calls_at(names.tree, file.with_aliases(), partials=True)
                 called += calls_of_derived(names, self.signature.function)
                 edits += calls_to_change(self.signature, names, ((call, 0) for call in called))
             edits += self.member.entries(names.tree) if self.member is not None else ()
@@ -181,12 +180,8 @@ def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
 def renamed_arguments(file: ImportingFile, rename: Rename, called: str) -> Iterator[TextEdit[int]]:
     """Yield the arguments of a function's calls that have the name of a renamed parameter."""
     tree = file.names.tree
-    uses = [*file.with_aliases()]
-    calls = calls_at(tree, uses)
+    calls = calls_at(tree, file.with_aliases(), partials=True)
     calls += calls_of_derived(file.names, called)
-    # What is given to ``partial`` is called with the rest.
-    outer = (outside(use.node, 2) for use in uses)
-    calls += [call for call in outer if call and PARTIAL.match(tree.text_of(call))]
     for call in calls:
         for argument in inner(child_of(call, "arguments")):
             name = child_of(argument, "name")

@@ -382,7 +382,7 @@ def _is_taken_from(tree: SyntaxTree, use: Occurrence, folder: str, module: str) 
         path, statement = statement, statement.parent
     source = child_of(statement, "module_name")
     is_import = kind_of(statement) == "import_from_statement" and path != source
-    return is_import and source is not None and _is_module(tree, source, folder, module)
+    return is_import and module in python_paths(tree.text_of(source), folder)
 
 
 def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module: str) -> bool:
@@ -413,7 +413,3 @@ def _imported(tree: SyntaxTree, bound: Occurrence, path: str) -> str:
     own = tree.text_of(child_of(node, "name") if is_alias else bound.node)
     head = tree.text_of(source)
     return f"{head}{'' if not head or head.endswith('.') else '.'}{own}"
-
-
-def _is_module(tree: SyntaxTree, source: Node, folder: str, module: str) -> bool:
-    return module in python_paths(tree.text_of(source), folder)

@@ -10,7 +10,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.renames import is_given
-from lsp_server.text.syntax.nodes import around, child_of
+from lsp_server.text.syntax.nodes import around, child_of, kind_of
 from lsp_server.text.text_edit import TextEdit
 from repo_index.common_ends import common_ends
 
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 FEWEST = 2
 """Members that a table lists before it is one of all of them."""
 _TABLE = re.compile(
-    r"^(?:dictionary|object|array|list|literal_value|switch_body|block|expression_switch_statement)$"
+    "^(?:dictionary|object|array|list|tuple|set|literal_value|switch_body|block"
+    "|expression_switch_statement)$"
 )
 _WORD = r"(?:(?<![^\W_])|(?<=[a-z\d])(?=[A-Z]))%s(?:(?![^\W_])|(?<=[a-z])(?=[A-Z]))"
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\WA-Z_]+")
@@ -141,7 +142,9 @@ def _tables(tree: SyntaxTree, member: str) -> Iterator[Node]:
     visited = set()
     for match in re.finditer(rf"\b{re.escape(member)}\b", tree.text):
         for node in around(tree.node(*match.span())):
-            if _TABLE.match(node.type) and node.id not in visited:
+            # What a value is compared with may well be some of all.
+            is_compared = kind_of(node.parent) == "comparison_operator"
+            if _TABLE.match(node.type) and not is_compared and node.id not in visited:
                 visited.add(node.id)
                 yield node
 

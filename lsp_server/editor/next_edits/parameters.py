@@ -16,6 +16,7 @@ from lsp_server.editor.next_edits.words import refuse_many, whole
 from lsp_server.text.syntax.members import READ, Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
+from lsp_server.text.syntax.python_references import PARTIAL
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around, is_class, receiver_of
 from lsp_server.text.syntax.tree import SyntaxTree
 from lsp_server.text.text_edit import TextEdit
@@ -70,6 +71,8 @@ class SignatureChange:
     """How many positional arguments come before it in a call; -1: it is given by name."""
     order: tuple[int, ...] = ()
     """Which argument is where now, by its old number."""
+    named: tuple[str, ...] = ()
+    """What is now written before each argument by its old number: its name, or nothing."""
     declared: str = ""
     """The text of the parameter that came."""
     had: int = 0
@@ -124,7 +127,12 @@ def calls_to_change(
             continue
         if any(_SPLAT.search(node.type) for node in arguments.named_children):
             continue
-        its = replace(change, place=change.place + shift if change.place >= 0 else -1)
+        is_partial = PARTIAL.match(tree.text_of(call)) is not None
+        if is_partial and not (change.removed and arguments.named_child_count != 2):
+            # One that would hand nothing on has to go itself.
+            continue
+        place = change.place + shift + is_partial
+        its = replace(change, place=place if change.place >= 0 else -1)
         if change.order:
             edit = _swapped(its, names, arguments, shift)
         else:
@@ -152,7 +160,7 @@ def edits_of(change: SignatureChange, names: ResolvedNames, function: Node) -> l
     elif own := names.use_at(name, change.function):
         same = [use for use in names.uses(change.function) if use.scope == own.scope]
         if sum(use.declares for use in same) == 1:
-            called += calls_at(tree, (use for use in same if use.use is own.use))
+            called += calls_at(tree, (use for use in same if use.use is own.use), partials=True)
     return calls_to_change(change, names, [(call, 0) for call in called])
 
 
@@ -184,7 +192,7 @@ def _signature(
         return None
     tree, values, bound = names.tree, _given(parameters), _bound(names.tree, function)
     if change.order:
-        return _swapped(change, names, parameters, bound)
+        return None if any(change.named) else _swapped(change, names, parameters, bound)
     index = change.place + bound
     name = change.added or (had[index].name.strip("_") if change.place >= 0 else "")
     body = tree.text_of(child_of(function, "body"))
@@ -204,15 +212,16 @@ def calls_of_method(
     """Return the calls of a method at the places where it is meant."""
     calls = []
     for use in uses:
-        for call in calls_at(tree, [use]):
+        for call in calls_at(tree, [use], partials=True):
             before = receiver_of(use.node) or child_of(outside(use.node), "path")
             by_class = tree.text_of(before) in (change.owner, "Self")
             calls.append((call, change.by_class if by_class else 0))
     return calls
 
 
-def calls_at(tree: SyntaxTree, uses: Iterable[Reference]) -> list[Node]:
-    """Return the calls whose function is named at some places."""
+def calls_at(tree: SyntaxTree, uses: Iterable[Reference], *, partials: bool = False) -> list[Node]:
+    """Return the calls whose function is named at some places; ``partials``: and those of
+    ``partial`` that hand their arguments on to it."""
     calls = []
     for use in uses:
         called = use.node
@@ -231,6 +240,9 @@ def calls_at(tree: SyntaxTree, uses: Iterable[Reference]) -> list[Node]:
         is_called = any(child_of(call, name) == called for name in _CALLED)
         if child_of(call, "arguments") is not None and is_called:
             calls.append(call)
+        outer = outside(call) if partials and inner(call)[:1] == [called] else None
+        if outer is not None and PARTIAL.match(tree.text_of(outer)):
+            calls.append(outer)
     return calls
 
 
@@ -320,9 +332,16 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
     if not gone and not came:
         order = tuple(old_names.index(node) - bound for node in new_names)[bound:]
         is_moved = any(node != offset for offset, node in enumerate(order))
-        kinds = [node.by_name_only for node in has] == [node.by_name_only for node in had]
-        return replace(change, order=order) if is_moved and kinds and min(order) >= 0 else None
-    if len(gone) + len(came) != 1 or stay != [node.name for node in had if node not in gone]:
+        was, by_name = ({node.name for node in each if node.by_name_only} for each in (had, has))
+        given = by_name - was
+        named = tuple(f"{name}=" if name in given else "" for name in old_names[bound:])
+        change = replace(change, order=order, named=named)
+        return change if (is_moved or given) and was <= by_name and min(order) >= 0 else None
+    # What takes the rest of the arguments now did not go.
+    text = now.text_of(child_of(new, "parameters"))
+    if len(gone) + len(came) != 1 or any(whole(node.name).search(text) for node in gone):
+        return None
+    if stay != [node.name for node in had if node not in gone]:
         return None
     node, names = (gone[0], old_names) if gone else (came[0], new_names)
     if came and node.has_default:
@@ -421,17 +440,23 @@ def _without(
 def _swapped(
     change: SignatureChange, names: ResolvedNames, arguments: Node, shift: int
 ) -> TextEdit[int] | None:
-    """Return the arguments in their new order; None where some that move are given by name."""
-    tree, values = names.tree, _given(arguments)
+    """Return the arguments in their new order, with the names that some need now; None where some
+    that move are given by name."""
+    tree, values, order = names.tree, _given(arguments), change.order
     positional = [node for node in values if not _argument_name(tree, node)][shift:]
-    moved = [offset for offset, node in enumerate(change.order) if node != offset]
-    if moved[-1] >= len(positional):
+    if any(change.named):
+        order = tuple(number for number in order if number < len(positional))
+    moved = [
+        offset for offset, number in enumerate(order) if number != offset or change.named[number]
+    ]
+    if not moved or moved[-1] >= len(positional):
         return None
     first, last = positional[moved[0]], positional[moved[-1]]
     pieces, end = [], tree.start(first)
     for offset in range(moved[0], moved[-1] + 1):
         between = tree.text[end : tree.start(positional[offset])]
-        pieces += [between, tree.text_of(positional[change.order[offset]])]
+        number = order[offset]
+        pieces += [between, change.named[number], tree.text_of(positional[number])]
         end = tree.end(positional[offset])
     title = f"the new order of {change.function}'s parameters"
     return TextEdit(tree.start(first), tree.end(last), "".join(pieces), title)

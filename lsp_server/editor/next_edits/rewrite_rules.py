@@ -39,7 +39,7 @@ _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|f
                       r"|^arguments$|argument_list|^type_(?:parameter|arguments)$|tuple|binary"
                       r"|^(?:list|set|dictionary|array|object)$|comparison")  # fmt: skip
 _RECEIVERS = {"object", "operand", "value"}
-_NAMES = {"function", "name", "property", "attribute", "field"}
+_NAMES = {"function", "name", "property", "attribute", "field", "cause"}
 _CALL = re.compile(r"^call$|call_exp|invocation")
 _SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
 _TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
@@ -78,13 +78,14 @@ class Rule:
     @property
     def is_same(self) -> bool:
         """Return whether an operator or kind of node is written as another of its sense."""
-        pairs = [
-            (old, new)
-            for old, new in zip(
-                *((each.text, each.kind) for each in (self.pattern, self.template)), strict=True
-            )
-        ]
-        return not _SAME.isdisjoint(pairs)
+        old, new = ((each.text, each.kind) for each in (self.pattern, self.template))
+        return not _SAME.isdisjoint(zip(old, new, strict=True))
+
+    @property
+    def is_caused(self) -> bool:
+        """Return whether an error that is raised gets its cause: ``raise X() from error``."""
+        old, new = ({leaf.text for leaf in each.leaves()} for each in (self.pattern, self.template))
+        return "raise" in old and "from" in new - old
 
     @property
     def title(self) -> str:
@@ -245,7 +246,7 @@ def _key(term: Term | Hole) -> tuple[object, ...]:
 def _says_enough(rule: Rule) -> bool:
     """Return whether a pattern has a name or constant that tells what it is about."""
     pattern = rule.pattern
-    if rule.is_same or _has_twice(rule):
+    if rule.is_same or rule.is_caused or _has_twice(rule):
         return True
     if not pattern.parts:
         if rule.example.role == ("parameter",):

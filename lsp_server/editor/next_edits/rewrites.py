@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lsp_server.editor.next_edits.anti_unification import Term, is_body, is_literal, term_of
 from lsp_server.editor.next_edits.parameters import name_of
 from lsp_server.text.line_diff import opcodes
-from lsp_server.text.syntax.nodes import around, child_of, inner, kind_of, outside
+from lsp_server.text.syntax.nodes import around, child_of, enclosing, inner, kind_of, outside
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -201,6 +201,12 @@ def _exact(tree: SyntaxTree, start: int, end: int, kind: str) -> Term | None:
 def function_around(tree: SyntaxTree, node: Node) -> str:
     """Return the name of the innermost function around ``node`` that has one; empty outside."""
     return tree.text_of(next(filter(None, map(name_of, around(node))), None))
+
+
+def caught_around(tree: SyntaxTree, node: Node) -> str:
+    """Return the name of the error in the ``except`` clause of Python that ``node`` is part of."""
+    clause = enclosing(node, "^except_clause$", "^try_statement$|^function_d")
+    return tree.text_of(child_of(next(iter(inner(clause)), None), "alias"))
 
 
 def is_target(node: Node) -> bool:

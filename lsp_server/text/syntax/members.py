@@ -34,6 +34,8 @@ _OUTSIDE = {"go", "rust", "c", "cpp"}
 _NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
 _WORD = re.compile(r"\w+")
 _MEMBER = re.compile(TABLE["patterns"]["member"], re.MULTILINE)
+_KEYS = re.compile(r"\bTypedDict\b|__(?:slots|match_args)__")
+"""What strings that are names of members come with."""
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
 _LITERAL = re.compile(TABLE["patterns"]["literal of a type"])
@@ -64,7 +66,7 @@ class Members:
         the member by its name."""
         module = self._names.module
         uses = self._names.uses(name)
-        if "TypedDict" in self._tree.text + (module.tree.text if module else ""):
+        if _KEYS.search(self._tree.text + (module.tree.text if module else "")):
             uses = sorted([*uses, *self._quoted(name)], key=lambda use: use.start)
         is_beside = module is not None and self._tree.text in module.tree.text
         if module and not is_beside and module.uses(owner) and self._class_node(owner) is not None:
@@ -98,8 +100,12 @@ class Members:
                 yield Reference(*match.span(), NameUse.KEY, node=node)
 
     def _of_string(self, string: Node | None) -> str:
-        """Return the typed dictionary whose key a string is; empty where it is none."""
+        """Return the typed dictionary whose key a string is, or the class whose attributes it is
+        listed in; empty where it is none."""
         outer, dictionary = outside(string), outside(string, 2)
+        listing = enclosing(outer, "^assignment$", "_definition$|^call$|^subscript$")
+        if string and re.match(r"__(?:slots|match_args)__\b", self._tree.text_of(listing)):
+            return class_around(self._tree, string)
         if dictionary and kind_of(outer) == "pair" and child_of(outer, "key") == string:
             return self._names.class_named(self._expected(dictionary))
         held = child_of(outer, "value") if kind_of(outer) == "subscript" else None
@@ -212,7 +218,8 @@ class Members:
 
     def _may_be_any(self, name: str) -> bool:
         """Return whether a type does not tell the class: any, a type parameter, one of several."""
-        outer = {kind_of(node.parent) for node in self._declared(name)}
+        declared = self._names.declared(name) if name.isidentifier() else ()
+        outer = {kind_of(node.parent) for _, node in declared}
         alias = self._class_node(name) if "type_alias_declaration" in outer else None
         is_either = "|" in self._tree.text_of(alias)
         return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
@@ -240,6 +247,8 @@ class Members:
         """Return the class whose field gets a value by its name."""
         tree = self._tree
         if tree.grammar == "python":
+            if enclosing(node, "^class_pattern$"):
+                return self._called(node)
             if use.scope is not None:
                 return self._called(node) if use.scope.is_class else ""
             call = outside(node, 3)
@@ -327,10 +336,6 @@ class Members:
         return self._expected(outer, steps + 1) if is_value else ""
 
     # Classes
-
-    def _declared(self, name: str) -> list[Node]:
-        """Return the nodes of a name where it is declared."""
-        return [node for _, node in self._names.declared(name)] if name.isidentifier() else []
 
     def _class_node(self, name: str) -> Node | None:
         if name not in self._nodes:

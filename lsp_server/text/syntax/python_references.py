@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lsp_server.text.syntax.name_uses import NameUse, Reference
@@ -25,7 +26,20 @@ PARTIAL = re.compile(r"(?:functools\.)?partial\(")
 """A call that hands its arguments on to the first of them."""
 _FIRST_PARAMETER = re.compile(r"\((?:\s|\*|#.*)*(\w+)")
 _WORD = re.compile(r"\w+")
-_CLASS = re.compile(r"\bclass\s+(\w+)")
+_CLASS = re.compile(r"class\s+(\w+)")
+_NAMING = re.compile(r"(?:\w+\.)?(?:cast|TypeVar|NewType|TypedDict|[Nn]amed[Tt]uple)\(")
+_DOCUMENTED = [
+    (re.compile(rf"^[ \t]*{before}\*{{0,2}}\Z", re.MULTILINE), re.compile(after, re.MULTILINE))
+    for before, after in (
+        (r":(?:param|arg|key(?:word)?|type)[ \t](?:[^:\n]*[ \t])?", ":"),
+        (r"(?:\w+ )?(?:Arg(?:ument)?|Param(?:eter)?|Attribute)s:[ \t]*\n([ \t]+)"
+         r"(?:\S.*\n(?:(?:\1[ \t]*\S.*|[ \t]*)\n)*\1)?", r"[ \t]*(?:\([^)\n]*\))?:"),
+        (r"(?:\w+ )?(?:Parameters|Attributes)[ \t]*\n([ \t]*)-{3,}[ \t]*\n"
+         r"(?:(?:\1(?!-{3})[ \t]*\S.*|[ \t]*)\n)*\1(?:\*{0,2}\w+, )*", r"[ \t]*(?:[:,]|$)"),
+    )
+]  # fmt: skip
+"""What comes before and behind a name that a docstring documents: in the ways of Sphinx, Google
+and numpy."""
 _NO_ANNOTATION = {"Literal", "Annotated"}
 
 
@@ -71,15 +85,15 @@ class _PythonMembers:
     def __init__(self, python: PythonNames, names: list[Occurrence]) -> None:
         self.tree, self._python = python.tree, python
         self._names = names
-        self._class_names = set(_CLASS.findall(self.tree.text))
-        self._classes: dict[tuple[str, Scope | None], Scope | None] = {}
         self._functions: dict[str, list[tuple[Scope, Node]]] | None = None
-        self._times: dict[tuple[Scope | None, str], int] = {}
-        """How often a scope gives a name."""
+        outer = ((_CLASS.match(self.tree.text, scope.start), scope)
+                 for use in names for scope in use.scopes)  # fmt: skip
+        self._classes = {match[1]: scope for match, scope in outer if match}
 
     def class_of(self, use: Occurrence) -> Scope | None:
         """Return the class whose member an attribute is: by ``self``, ``cls`` or its own name."""
-        return self._class_of_self(use) or self._class_by_name(use)
+        name = self.tree.text_of(_receiver(use))
+        return self._class_of_self(use) or self._classes.get(name)
 
     def declares(self, use: Occurrence) -> bool:
         """Return whether an attribute is assigned in the class whose member it is."""
@@ -88,39 +102,13 @@ class _PythonMembers:
         return is_left and self._class_of_self(use) is not None
 
     def _class_of_self(self, use: Occurrence) -> Scope | None:
-        before = _receiver(use)
-        if before is None:
-            return None
-        word = self.tree.text_of(before)
-        for number, scope in enumerate(use.scopes[:-1]):
-            outer = use.scopes[number + 1]
+        word = self.tree.text_of(_receiver(use))
+        for scope, outer in pairwise(use.scopes if word else ()):
             is_method = scope.kind == "function_definition" and outer.is_class
-            if is_method and self._first_parameter(scope) == word:
+            first = _FIRST_PARAMETER.search(self.tree.text, scope.start, scope.end)
+            if is_method and first and first[1] == word:
                 return outer
         return None
-
-    def _class_by_name(self, use: Occurrence) -> Scope | None:
-        """Return the class that is named before the dot."""
-        before = _receiver(use)
-        word = self.tree.text_of(before)
-        if before is None or word not in self._class_names:
-            return None
-        class_use = self._python.of(word).get(self.tree.start(before))
-        scope = class_use.scope if class_use is not None else None
-        if (word, scope) not in self._classes:
-            self._classes[word, scope] = self._class_named(word, scope)
-        return self._classes[word, scope]
-
-    def _class_named(self, word: str, scope: Scope | None) -> Scope | None:
-        uses = self._python.of(word).values()
-        bindings = [use for use in uses if use.use.binds and use.scope == scope]
-        node = bindings[0].node.parent if len(bindings) == 1 else None
-        is_defined = kind_of(node) == "class_definition" and bindings[0].use is Use.DEFINITION
-        return scope_of(self.tree, node) if node is not None and is_defined else None
-
-    def _first_parameter(self, function: Scope) -> str:
-        first = _FIRST_PARAMETER.search(self.tree.text, function.start, function.end)
-        return first[1] if first else ""
 
     # Arguments that are given by name
 
@@ -147,6 +135,8 @@ class _PythonMembers:
             above = [scope for base in bases for scope, _ in self._functions.get(base, ())]
             return above[0] if len(above) == 1 else None
         functions = self._functions.get(word, ())
+        if enclosing(argument.node, "^class_pattern$"):
+            functions = [pair for pair in functions if pair[0].is_class]
         return next((scope for scope, node in functions if self._refers_to(use, node)), None)
 
     def _functions_by_name(self) -> dict[str, list[tuple[Scope, Node]]]:
@@ -178,14 +168,13 @@ class _PythonMembers:
         word = self.tree.text_of(name)
         uses = self._python.of(word)
         defined = uses[self.tree.start(name)]
-        times = (defined.scope, word)
-        if times not in self._times:
-            binding = [use.scope for use in uses.values() if use.use.binds]
-            self._times[times] = binding.count(defined.scope)
-        if self._times[times] != 1:
+        bindings = [
+            each for each in uses.values() if each.use.binds and each.scope == defined.scope
+        ]
+        if len(bindings) != 1:
             return False
         if defined.scopes[0].is_class:
-            return use.use is Use.ATTRIBUTE and self.class_of(use) == defined.scopes[0]
+            return self.class_of(use) == defined.scopes[0]
         return use.use is not Use.ATTRIBUTE and use.scope == defined.scope
 
 
@@ -253,12 +242,15 @@ def _in_strings(tree: SyntaxTree, name: str, names: list[Occurrence]) -> list[Re
             continue
         if tree.text_of(node) == name and _is_exported(tree, string):
             scope = next((each for each in scopes if each.kind == "module"), None)
-        elif _is_annotation(tree, string) and len(scopes) == 1:
+        elif (_is_annotation(tree, string) or _is_name(tree, string)) and len(scopes) == 1:
             (scope,) = scopes
         else:
-            continue
-        if scope is not None and scope.start <= match.start() < scope.end:
-            refs.append(Reference(*match.span(), NameUse.VARIABLE, scope, node=node))
+            scope = None
+        if scope is None or not scope.start <= match.start() < scope.end:
+            scope = _documented(tree, string, match.span(), scopes)
+        if scope is not None:
+            kind = NameUse.MEMBER if scope.is_class else NameUse.VARIABLE
+            refs.append(Reference(*match.span(), kind, scope, node=node))
     return refs
 
 
@@ -267,6 +259,31 @@ def _is_exported(tree: SyntaxTree, string: Node) -> bool:
     outer = (node for node in around(string) if not _OF_ALL.match(node.type))
     named = tree.text_of(child_of(next(outer, None), "left", "function"))
     return named in ("__all__", "__all__.append", "__all__.extend")
+
+
+def _is_name(tree: SyntaxTree, string: Node) -> bool:
+    """Return whether a string is the type that ``cast`` or another function takes, or the name of
+    the type that it makes."""
+    call = outside(string, 2)
+    is_first = inner(child_of(call, "arguments"))[:1] == [string]
+    return is_first and _NAMING.match(tree.text_of(call)) is not None
+
+
+def _documented(
+    tree: SyntaxTree, string: Node, span: tuple[int, int], scopes: set[Scope]
+) -> Scope | None:
+    """Return the function whose parameter a docstring documents at a place, or the class whose
+    field: ``:param name:``, ``name:`` below ``Args:`` or ``name : int`` below ``Parameters``."""
+    before, definition = tree.text[tree.start(string) : span[0]], outside(string, 2)
+    found = (start.search(before) for start, end in _DOCUMENTED if end.match(tree.text, span[1]))
+    heading = next(filter(None, found), None)
+    if heading is None or definition is None or inner(string.parent)[0] != string:
+        return None
+    own = scope_of(tree, definition)
+    is_of_init = own.is_class and "Attributes" not in heading[0]
+    within = [scope for scope in scopes if is_of_init and own.start < scope.start < own.end]
+    inits = (scope for scope in within if tree.text.startswith("def __init__(", scope.start))
+    return own if own in scopes else next(inits, None)
 
 
 def _is_annotation(tree: SyntaxTree, string: Node) -> bool:
