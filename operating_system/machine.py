@@ -1,15 +1,18 @@
-"""Cores and memory that this process may use, within its container's limits."""
+"""Cores and memory that this process may use, within its container's limits, and power."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+from pathlib import Path
 
 import psutil
 
 from operating_system import macos
 from operating_system.control_groups import memory_limits, processor_quotas
 from operating_system.system import is_linux, is_macos
+
+SUPPLIES = Path("/sys/class/power_supply")
 
 
 def cores() -> int:
@@ -58,3 +61,26 @@ def total_bytes() -> int:
     """Return bytes of memory that the machine has, or those that the container may hold."""
     mosts = (limit.most for limit in memory_limits())
     return min([int(psutil.virtual_memory().total), *mosts])
+
+
+def on_battery(supplies: Path = SUPPLIES) -> bool:
+    """Return whether a battery alone feeds the machine; on Linux by what ``supplies`` lists."""
+    if not is_linux():
+        battery = psutil.sensors_battery() if hasattr(psutil, "sensors_battery") else None
+        return battery is not None and battery.power_plugged is False
+    discharging = False
+    for supply in supplies.glob("*"):
+        # The battery of a mouse or a keyboard has the scope of a device.
+        if _read(supply / "scope") == "Device":
+            continue
+        if _read(supply / "type") != "Battery" and _read(supply / "online") == "1":
+            return False
+        discharging |= _read(supply / "status") == "Discharging"
+    return discharging
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, ValueError):
+        return ""

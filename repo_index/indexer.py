@@ -245,7 +245,7 @@ class Indexer:
         *,
         everything: bool,
     ) -> Refreshed:
-        at = IndexProgress(total=len(changed))
+        so_far = IndexProgress(total=len(changed))
         result = Refreshed(removed=list(gone))
         pending = PendingChanges(removed=set(gone))
         keys = set(map(self._writer.digest, self._writer.entries)) if self._unique else None
@@ -261,16 +261,16 @@ class Indexer:
                     pending.add(path, content, tokens)
                     result.indexed.append(path)
                     result.tokens += len(tokens)
-                at.files += len(batch)
-                at.tokens = result.tokens
-                progress(at)
+                so_far.files += len(batch)
+                so_far.tokens = result.tokens
+                progress(so_far)
                 if pending.tokens >= _BLOCK_TOKENS:
                     commit(pending)
                     pending = PendingChanges()
         finished = everything and not self._writer.manifest.complete
         if pending or finished:
             self._commit(pending, complete=True if finished else None)
-        progress(at)
+        progress(so_far)
         return result
 
     @contextmanager

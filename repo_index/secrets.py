@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
-from repo_index.token_shapes import KEY_BLOCKS, PASSWORDS, TOKENS
+_SHAPES = json.loads(Path(__file__).with_name("token_shapes.json").read_text("utf-8"))
+TOKENS, PASSWORDS = (
+    {mark: (before, re.compile(pattern)) for rows in groups for mark, before, pattern in rows}
+    for groups in (_SHAPES["tokens"].values(), [_SHAPES["passwords"]])
+)
+"""As their issuers document them: what a token is known by, and in small letters a login; how many
+characters may be before that, and its whole form. The group is what must stay secret."""
+KEY_BLOCKS = {mark: re.compile(pattern) for mark, pattern in _SHAPES["key blocks"]}
+"""How private keys begin or end, as they are and in base 64; the key lies on the inner side."""
 
 _URL = re.compile(
     r"[a-z][a-z0-9+.-]{1,20}://[^\s:/@\"'<>{}$%]{1,64}:([^\s@/\"'<>{}$%]{6,})@[\w.-]+"
@@ -23,7 +33,6 @@ _VALUE = re.compile(
     re.VERBOSE,
 )
 
-
 _LEAST_WORD = 15
 _LONG_WORD = re.compile(rf"[A-Za-z0-9+/_=.~:%-]{{{_LEAST_WORD},}}")
 _SPACED_MARKS = frozenset({"PRIVATE-TOKEN"})
@@ -34,7 +43,6 @@ _LONGEST_MARK = max(map(len, _MARKS))
 _REACH = _LONGEST_MARK + _LEAST_WORD
 _PART = 50_000
 """Characters that are looked at at a time, some milliseconds."""
-
 
 _LONGEST_SCHEME = 21
 _LONGEST_ADDRESS = 600

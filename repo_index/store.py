@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from operating_system import folders
+from operating_system.file_lock import LockFile
 from operating_system.files import how_to_write
 from operating_system.system import is_windows
 from repo_index.errors import DamagedStore, StoreLocked
@@ -22,9 +23,8 @@ from repo_index.file_layer import FileLayer, checksum
 from repo_index.manifest import NAME, Manifest, SegmentEntry
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment
-from repo_index.store_lock import NAME as LOCK
-from repo_index.store_lock import lock_store
 
+LOCK = "lock"
 _UNUSED_SECONDS = 60 * 24 * 3600
 
 
@@ -189,3 +189,13 @@ def _outlived(folder: Path, now: float) -> bool:
     # A folder on a drive that is not there now may come back: only a missing last part counts.
     path = Path(workspace)
     return bool(workspace) and not path.exists() and path.parent.is_dir()
+
+
+def lock_store(folder: Path) -> LockFile:
+    """Return the right to write a store, held until its ``release`` or the end of the process. The
+    system gives it up with the process, however that ends; the file itself stays. Raises
+    StoreLocked when another process holds it, OSError when it cannot be made."""
+    lock = LockFile(folder / LOCK)
+    if not lock.acquire():
+        raise StoreLocked(f"another process is indexing into {folder}; wait for it or end it")
+    return lock

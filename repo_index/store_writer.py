@@ -19,8 +19,7 @@ from repo_index.manifest import Manifest, SegmentEntry
 from repo_index.merging import MergeBuffers, merge_segments
 from repo_index.segment import Segment
 from repo_index.segment_file import read_segment, write_segment
-from repo_index.store import StoredSegment, load_segments, remove_leftovers
-from repo_index.store_lock import lock_store
+from repo_index.store import LOCK, StoredSegment, load_segments, lock_store, remove_leftovers
 
 MAX_SEGMENTS = 4
 
@@ -42,7 +41,7 @@ class StoreWriter:
         self.damage: list[str] = []
         """What was found damaged and is to be indexed again."""
         try:
-            os.utime(folder / "lock")
+            os.utime(folder / LOCK)
             manifest, self.segments, self.damage = load_segments(folder, tokenizer_hash, {})
         except DamagedStore as error:
             manifest, self.segments = Manifest(tokenizer_hash, workspace), []

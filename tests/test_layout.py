@@ -205,7 +205,7 @@ FLOORS = {
     "lsp_server": "__main__ | commands | editor | team | models index | engine | tasks | text"
     " | shared",
     "lsp_server.editor": "agents | daemon | handlers | document_sync | execute_command"
-    " | requests snooze | server | next_edits notices | editing hub | completion"
+    " | requests | server | next_edits notices | editing hub | completion"
     " | in_flight protocol remote screen",
 }
 """Modules and folders of a package from the top: each imports only those below it."""

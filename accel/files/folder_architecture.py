@@ -7,6 +7,8 @@ weights. Loads neither torch nor a compiler.
 from __future__ import annotations
 
 import json
+import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 
 from accel.errors import ModelError
 from accel.files.decoder_tensors import EMBEDDING, HEAD, Architecture, Family, decoder_tensors
-from accel.files.end_tokens import named_ends
 from accel.files.folder_hybrid import KINDS, read_hybrid, text_config, text_name
 from accel.files.hybrid import Hybrid, turned_frequencies
 from accel.files.rope import rope_frequencies, scaled_frequencies
@@ -29,6 +30,8 @@ _FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 _QUERIES = ".self_attn.q_proj.weight"
 LEFT_OVER = ".rotary_emb.inv_freq"
 """A buffer that old folders hold and that is not used."""
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,3 +168,21 @@ def _end_tokens(folder: Path, config: dict[str, Any]) -> frozenset[int]:
     generation = json.loads(file.read_text("utf-8")) if file.exists() else {}
     ids = [source.get("eos_token_id") for source in (generation, config)]
     return named_ends(ids, config["vocab_size"], folder)
+
+
+def named_ends(values: Iterable[Any], vocabulary_size: int, model: object) -> frozenset[int]:
+    """Return the ids in ``values``, each of which is one, a list of them, or None. Those that are
+    no token's are passed over with a warning that names the ``model``."""
+    ids: set[int] = set()
+    for value in values:
+        for token in value if isinstance(value, list) else [] if value is None else [value]:
+            if isinstance(token, int) and 0 <= token < vocabulary_size:
+                ids.add(token)
+            else:
+                logger.warning(
+                    "%s names token %s as an end and has %d tokens: that is passed over",
+                    model,
+                    token,
+                    vocabulary_size,
+                )
+    return frozenset(ids)

@@ -10,8 +10,7 @@ from torch import nn
 
 from accel.errors import BrokenModel, OutOfMemory, UnsupportedModel
 from accel.files.adaptive_tokens import read_adaptive_tokens
-from accel.files.end_tokens import named_ends
-from accel.files.folder_architecture import LEFT_OVER
+from accel.files.folder_architecture import LEFT_OVER, named_ends
 from accel.files.model_folder import check_folder
 from accel.models import tree_attention as attention
 from accel.models.torch_forward import is_out_of_memory

@@ -13,7 +13,6 @@ from accel.errors import InvalidRequest, UnsupportedModel
 from accel.files.memory_fit import check_fits, fits_in_memory
 from accel.files.model_options import ModelOptions
 from accel.models import tree_attention
-from accel.models.attention_windows import attention_windows
 from accel.models.backend import Backend
 from accel.models.base import BatchKind, Model
 from accel.models.costs.first_costs import learn_costs
@@ -23,6 +22,7 @@ from accel.models.hf_loading import add_adaptive_tokens, end_tokens, load_module
 from accel.models.model_file import ModelFile
 from accel.models.probe import Probe
 from accel.models.torch_forward import DTYPES
+from accel.models.transformers_model import attention_windows
 from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)

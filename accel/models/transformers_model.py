@@ -15,7 +15,6 @@ from transformers import DynamicCache
 from transformers.cache_utils import CacheLayerMixin
 
 from accel.models.array_logits import ArrayLogits
-from accel.models.attention_windows import attention_windows
 from accel.models.base import BatchKind, Cache, Capability, Logits, Model, RowCache
 from accel.models.batch import BLOCKED, ForwardBatch
 from accel.models.torch_forward import by_torch, name_of
@@ -231,3 +230,17 @@ class TorchLogits:
         if self._numbers is None:
             self._numbers = self._tensor.float().cpu().numpy()
         return self._numbers
+
+
+def attention_windows(config: Any) -> dict[str, int | None] | None:
+    """Sliding window (None for none) by kind of attention layer, as transformers names them. None
+    when a layer does something else than full or sliding attention."""
+    window = getattr(config, "sliding_window", None)
+    kinds = set(getattr(config, "layer_types", None) or ())
+    if not kinds:
+        if not getattr(config, "use_sliding_window", True):
+            window = None
+        return {"sliding_attention" if window else "full_attention": window}
+    if kinds - {"full_attention", "sliding_attention"}:
+        return None
+    return {kind: window if kind == "sliding_attention" else None for kind in sorted(kinds)}

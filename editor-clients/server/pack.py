@@ -36,7 +36,7 @@ def main() -> int:
     hashed = write_pins(folder)
     told = {
         "version": constant("lsp_server/shared/version.py", "VERSION"),
-        "protocol": constant("lsp_server/shared/contract/server_routes.py", "PROTOCOL"),
+        "protocol": constant("lsp_server/shared/version.py", "PROTOCOL"),
         "model": constant("lsp_server/editor/notices/first_start.py", "DEFAULT_IS"),
         "wheel": wheel.name,
         "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),

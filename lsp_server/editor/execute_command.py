@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import time
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from lsprotocol import types
@@ -29,7 +30,6 @@ from lsp_server.editor.requests.edits import (
     workspace_edit,
 )
 from lsp_server.editor.requests.next_edits import run_next_edit_command
-from lsp_server.editor.snooze import pause, snooze
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.choices import PURPOSES, field_of, write_choice
 from lsp_server.shared.errors import EditRefused, RedraftError
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from lsp_server.editor.server import RedraftServer
 
 STREAM_EVERY_S = 0.05
+LONGEST_SNOOZE_MINUTES = 24 * 60
 
 
 async def run_command(ls: RedraftServer, params: types.ExecuteCommandParams) -> Any:
@@ -186,3 +187,23 @@ async def _unless_cancelled(work: Any, progress: Progress) -> EditResult:
             editing.cancel()
             with contextlib.suppress(asyncio.CancelledError, RedraftError):
                 await editing
+
+
+def pause(ls: RedraftServer, paused: str) -> None:
+    """Pause suggestions, and say ``paused`` in the status; resume them where it is empty."""
+    if ls.snooze is not None:
+        ls.snooze.cancel()
+    ls.paused = paused
+    if paused:
+        ls.completion.close_all()
+    ls.status.changed()
+
+
+def snooze(ls: RedraftServer, argument: dict[str, Any]) -> None:
+    """Run ``redraft.snooze`` with ``{minutes}``: no suggestion until they are over."""
+    minutes = argument.get("minutes")
+    if not isinstance(minutes, int | float) or not 0 < minutes <= LONGEST_SNOOZE_MINUTES:
+        raise RedraftError(f"{SNOOZE} needs the minutes, at most {LONGEST_SNOOZE_MINUTES:,}")
+    end = datetime.now() + timedelta(minutes=minutes)
+    pause(ls, f"until {end:%H:%M}")
+    ls.snooze = asyncio.get_running_loop().call_later(minutes * 60, pause, ls, "")

@@ -5,19 +5,23 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from accel.errors import ModelError
+from accel.files.model_path import weights_files
+from accel.models.model_file import ModelFile, model_file
 from lsp_server.engine.model_paths import model_folder
 from lsp_server.models.card import ModelCard
-from lsp_server.models.description import describe
 from lsp_server.models.speed import rated
 from lsp_server.models.stores import Candidate, candidates
 from lsp_server.shared.contract.codec import read, to_json
 from lsp_server.shared.errors import RedraftError
+from lsp_server.tasks.apply.formats import apply_format
 from operating_system.files import read_checked, write_checked
 from operating_system.folders import cache_folder
 
@@ -25,6 +29,9 @@ VERSION = 7
 """Of what is kept."""
 _MOST_FOLDERS = 6
 """Of a path in the name of a model."""
+
+_NEXT_EDITS = re.compile(r"zeta|sweep-next-edit|instinct", re.IGNORECASE)
+"""They have the tokens to fill in the middle, and have forgotten how."""
 
 
 def known_models(folders: Iterable[Path] = ()) -> list[ModelCard]:
@@ -154,3 +161,50 @@ def _state(path: Path) -> list[list[Any]]:
     from accel.files.model_path import state_of
 
     return [list(state) if isinstance(state, tuple) else [state] for state in state_of(path)]
+
+
+def describe(path: Path) -> ModelCard:
+    """Return the card of the GGUF file or folder at ``path``, or one that says what is wrong."""
+    problem, name = "", path.stem if path.is_file() else path.name
+    card = ModelCard(name=name, paths=(path,), store="path")
+    try:
+        opened = model_file(path)
+        try:
+            opened.check()
+        except ModelError as error:
+            problem = str(error)
+        return replace(_from_header(card, opened), problem=problem)
+    except (ModelError, OSError, ValueError) as error:
+        return replace(card, nbytes=_size(path), problem=problem or str(error))
+
+
+def _from_header(card: ModelCard, opened: ModelFile) -> ModelCard:
+    parameters, nbytes = opened.parameters, opened.nbytes
+    merges = apply_format(opened.title) is not None
+    is_for_next_edits = _NEXT_EDITS.search(opened.title) is not None
+    does = {
+        "fim": opened.fills and not is_for_next_edits and not merges,
+        "left": True,
+        "edit": opened.has_template and not merges,
+        "next-edit": is_for_next_edits,
+        "apply": merges,
+    }
+    return replace(
+        card,
+        family=opened.family,
+        parameters=parameters,
+        bits=round(8 * nbytes / parameters, 1) if parameters else 0.0,
+        nbytes=nbytes,
+        context_tokens=opened.context_tokens,
+        licence=opened.licence,
+        does=tuple(name for name, can in does.items() if can),
+        kv_bytes=opened.token_bytes("bf16", "f16"),
+        passed_over=opened.passed_over,
+    )
+
+
+def _size(path: Path) -> int:
+    try:
+        return sum(file.stat().st_size for file in weights_files(path))
+    except (OSError, ModelError):
+        return 0

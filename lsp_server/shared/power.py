@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import lru_cache
 
-from operating_system.power import on_battery
+from operating_system.machine import on_battery
 
 LOOK_EVERY_S = 10.0
 

@@ -12,8 +12,18 @@ from accel.files.model_options import option
 from lsp_server.shared.contract.codec import Problem, camel_case, read_with_problems
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K
 from lsp_server.shared.contract.options import EngineSettings
-from lsp_server.shared.next_edit_formats import NEXT_EDIT_FORMATS
 from operating_system.file_systems import holds
+
+NEXT_EDIT_FORMATS = (
+    "redraft",
+    "redraft-piped",
+    "sweep-a",
+    "sweep-b",
+    "zeta-1",
+    "zeta-2",
+    "zeta-2.1",
+)
+"""In which models are asked for next edits."""
 
 
 @dataclass(frozen=True, slots=True)

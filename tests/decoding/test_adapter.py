@@ -22,8 +22,8 @@ from accel.files.gguf.adapter import PROJECTIONS, Adapter, add_adapter
 from accel.files.gguf.architecture import read_architecture
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
-from accel.files.gguf.quantise import q8_0
 from accel.files.gguf.weights import GgufWeights
+from accel.files.gguf.writing import q8_0
 
 SIZES = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2}
 TOKENS = [260, 261, 262]

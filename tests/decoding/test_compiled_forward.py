@@ -26,8 +26,7 @@ from accel.draft_tree import DraftTree, Source
 from accel.models.base import Model
 from accel.models.batch import BLOCKED, chain_batch, tree_batch
 from accel.models.cpu.attention import QUERIES, softmax_row
-from accel.models.cpu.layers import num_query_tiles, num_tiles, tile_range
-from accel.models.cpu.silu_and_mul import silu_and_mul
+from accel.models.cpu.layers import num_query_tiles, num_tiles, silu_and_mul, tile_range
 from accel.models.hf_loading import load_module
 from accel.models.model_file import model_file
 from accel.models.probe import Probe

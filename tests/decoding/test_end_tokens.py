@@ -10,8 +10,7 @@ import pytest
 import torch
 from tiny_models import save
 
-from accel.files.end_tokens import named_ends
-from accel.files.folder_architecture import folder_architecture
+from accel.files.folder_architecture import folder_architecture, named_ends
 from accel.models.hf_loading import end_tokens, load_module
 
 

@@ -28,9 +28,8 @@ from tokenizers.pre_tokenizers import Sequence, Split
 
 from accel.errors import AccelError, BrokenModel, UnsupportedModel
 from accel.files.gguf.file import GgufFile
-from accel.files.gguf.pre_tokenizers import PRE_TOKENIZERS
 from accel.files.gguf.tokenizer import tokenizer_json
-from accel.files.gguf.vocabulary import read_vocabulary
+from accel.files.gguf.vocabulary import PRE_TOKENIZERS, read_vocabulary
 from accel.models.model_file import model_file
 from accel.text.format_check import format_problems
 from accel.text.gguf_tokenizer import tokenizer_of

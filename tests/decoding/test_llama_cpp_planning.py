@@ -34,7 +34,7 @@ from accel.models.llama_cpp.library_files import (
     library_names,
 )
 from accel.models.llama_cpp.model import WIDTHS, LlamaCppModel
-from accel.models.llama_cpp.probe import kind_of
+from accel.models.llama_cpp.opening import kind_of
 from accel.models.model_file import GgufModel, model_file
 from accel.planning.fixed_batch_planner import FixedBatchPlanner
 from tests.llama_cpp_package import has_package
@@ -136,7 +136,7 @@ def test_a_probe_finds_trees_chains_or_neither(
     assert kind_of(model) == BatchKind.TREE
     model.takes(BatchKind.CHAIN)
     assert kind_of(model) == BatchKind.CHAIN
-    monkeypatch.setattr("accel.models.llama_cpp.probe._agrees", lambda *_: False)
+    monkeypatch.setattr("accel.models.llama_cpp.opening._agrees", lambda *_: False)
     assert kind_of(model) == BatchKind.PLAIN
 
 

@@ -27,7 +27,7 @@ from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.first_costs import first_costs
 from accel.models.llama_cpp.line_context import LineContext
 from accel.models.llama_cpp.model import LlamaCppModel
-from accel.models.llama_cpp.probe import kind_of
+from accel.models.llama_cpp.opening import kind_of
 from lsp_server.engine.caches import Caches
 from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.service import EngineService

@@ -16,8 +16,13 @@ from slow_weights import random_blocks
 from text_cases import data_beside
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
-from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
-from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, layout_of
+from accel.models.cpu.quantised.instruction_sets import (
+    INSTRUCTION_SETS,
+    Avx512Vnni,
+    AvxVnni,
+    Portable,
+    layout_of,
+)
 from accel.models.cpu.quantised.matrix import QuantisedMatrix
 from accel.models.cpu.quantised.packed_layouts import (
     BLOCK,
@@ -27,7 +32,6 @@ from accel.models.cpu.quantised.packed_layouts import (
     SUPER,
     PackedLayout,
 )
-from accel.models.cpu.quantised.portable import Portable
 from accel.models.cpu.quantised.registers import InstructionSet
 from accel.models.cpu.quantised.super_blocks import write_in_halves
 from accel.models.cpu.quantised.tile import Arguments, write_tile

@@ -8,7 +8,7 @@ import pytest
 from text_cases import data_cases
 
 from lsp_server.shared import power
-from operating_system import power as system_power
+from operating_system import machine as system_power
 
 BATTERY = {"type": "Battery", "status": "Discharging"}
 MOUSE = {"type": "Battery", "status": "Discharging", "scope": "Device"}

@@ -44,8 +44,7 @@ from repo_index.errors import StoreLocked
 from repo_index.file_layer import FileLayer
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
-from repo_index.store import remove_old_stores, workspace_store
-from repo_index.store_lock import lock_store
+from repo_index.store import lock_store, remove_old_stores, workspace_store
 from tests.index.test_indexer import expected_texts, indexed_texts
 
 

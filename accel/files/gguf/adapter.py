@@ -29,10 +29,9 @@ from accel.files.gguf.architecture import read_architecture
 from accel.files.gguf.dequantise import dequantise
 from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import StringArray
-from accel.files.gguf.quantise import q8_0
 from accel.files.gguf.vocabulary import EDIT_LINES_KEY
 from accel.files.gguf.weights import GgufWeights
-from accel.files.gguf.writing import NewTensor, entry, write_gguf
+from accel.files.gguf.writing import NewTensor, entry, q8_0, write_gguf
 from operating_system.files import replace_file
 
 PROJECTIONS = {

@@ -16,7 +16,6 @@ from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.gguf.control_names import is_control_name
 from accel.files.gguf.header import shown
 from accel.files.gguf.metadata import AGAIN, OTHER_MODEL, Metadata, StringArray
-from accel.files.gguf.pre_tokenizers import PRE_TOKENIZERS, PreTokenizer
 
 _PREFIX = "tokenizer.ggml."
 EDIT_LINES_KEY = "tokenizer.redraft.edit_lines"
@@ -32,7 +31,6 @@ _FIM_KEYS = {
     "suffix": ("fim_suf", "suffix"),
     "middle": ("fim_mid", "middle"),
 }
-
 
 _PHI_3 = re.compile("phi-?3", re.IGNORECASE)
 """Models of which llama.cpp knows by their name that control tokens take blanks."""
@@ -51,6 +49,29 @@ class TokenType(IntEnum):
 
 NAMED = (TokenType.CONTROL, TokenType.USER_DEFINED, TokenType.UNKNOWN)
 """Types of tokens that stand for their whole name and are never put together."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreTokenizer:
+    """Steps of a kind of vocabulary before and around its merges."""
+
+    patterns: tuple[str, ...]
+    """They cut a text into the pieces that no token crosses, in the syntax of the tokenizers
+    library; each cuts the pieces that the ones before it did not cut."""
+    ignores_merges: bool = False
+    """A piece that is a token becomes that token, even against the merges."""
+    begins: bool = False
+    """A text begins with the beginning token unless the file says otherwise."""
+
+
+PRE_TOKENIZERS = {
+    name: PreTokenizer(
+        tuple(row["patterns"]), row.get("ignores_merges", False), row.get("begins", False)
+    )
+    for row in json.loads(Path(__file__).with_name("pre_tokenizers.json").read_text("utf-8"))
+    for name in row["names"]
+}
+"""By the name in ``tokenizer.ggml.pre``, as the models' own ``tokenizer.json`` files have them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@ computed columns also does what follows for them alone (the epilogue)."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from accel.models.cpu.attention import QUERIES, Floats, apply_rope, attend, store_key, store_value
 from accel.models.cpu.kv_quantisation import absmax_quantise
 from accel.models.cpu.layer_matrices import (
@@ -26,9 +28,9 @@ from accel.models.cpu.request_table import (
 )
 from accel.models.cpu.rms_norm import add_residual, rms_norm, rms_norm_head
 from accel.models.cpu.scratch import blocks_at_once
-from accel.models.cpu.silu_and_mul import sigmoid_and_mul, silu_and_mul
 from accel.models.cpu.thread_state import ThreadState
 from accel.native.numba_cache import compiled
+from accel.native.simd import LANES, exp, load, minimum, splat, store
 
 LAYER_STEPS = 7
 ATTENTION_NORM, QKV_HEADS, ATTENTION, OUTPUT, MLP_NORM, SWIGLU, DOWN = range(LAYER_STEPS)
@@ -266,3 +268,30 @@ def _swiglu(layer: int, item: int, items: int, rows: int, state: ThreadState) ->
         silu_and_mul(products, gated, rows, 0, (last - first) * BLOCK)
         for row in range(rows):
             hand_over(gated, row, (first, last), state.weights.down, inputs, q8)
+
+
+@compiled(borrows=True)
+def silu_and_mul(gate_up: Floats, gated: Floats, rows: int, first: int, last: int) -> None:
+    """Write silu(gate) * up for the columns from ``first`` to before ``last``.
+
+    gate_up: [rows, >= 2 * intermediate_size], the gate before the up projection; gated: [rows,
+    intermediate_size]."""
+    intermediate_size = gated.shape[1]
+    unity, zero = splat(np.float32(1)), splat(np.float32(0))
+    most = splat(np.float32(87))
+    for row in range(rows):
+        start = row * gate_up.shape[1]
+        for i in range(first, last, LANES):
+            gate, up = load(gate_up, start + i), load(gate_up, start + intermediate_size + i)
+            silu = gate / (unity + exp(minimum(zero - gate, most)))
+            store(gated, row * intermediate_size + i, silu * up)
+
+
+@compiled(borrows=True)
+def sigmoid_and_mul(gate: Floats, x: Floats, first: int, last: int) -> None:
+    """Multiply numbers of x, by flat index, by the sigmoids of those of the gate at the same
+    places."""
+    unity, zero, most = splat(np.float32(1)), splat(np.float32(0)), splat(np.float32(87))
+    for i in range(first, last, LANES):
+        sigmoid = unity / (unity + exp(minimum(zero - load(gate, i), most)))
+        store(x, i, load(x, i) * sigmoid)

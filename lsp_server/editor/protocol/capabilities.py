@@ -5,8 +5,8 @@ from __future__ import annotations
 from lsprotocol import types
 
 from lsp_server.editor.protocol.client_features import ClientFeatures
-from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.shared.settings import Settings
+from lsp_server.shared.version import PROTOCOL
 
 RUN_EDIT = "redraft.runEdit"
 """Has an edit made and applied by the client's own workspace/applyEdit."""

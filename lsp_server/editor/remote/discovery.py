@@ -15,8 +15,8 @@ from lsp_server.editor.remote.listed_models import (
 )
 from lsp_server.editor.remote.redraft_server import RedraftServerModel
 from lsp_server.shared.contract.codec import Unreadable
-from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.shared.errors import ServerUnavailable
+from lsp_server.shared.version import PROTOCOL
 
 if TYPE_CHECKING:
     from lsp_server.editor.remote.openai_server import OpenAiModel

@@ -16,9 +16,9 @@ from lsp_server.shared.contract.jobs import (
     JobResult,
     Span,
 )
-from lsp_server.shared.contract.server_routes import PROTOCOL
 from lsp_server.shared.contract.status import EngineStatus
 from lsp_server.shared.errors import EngineFailed, ServerUnavailable
+from lsp_server.shared.version import PROTOCOL
 
 NOT_TOLD = ("secret", "owner", "patience_s", "entropy_k")
 """No secret job comes so far, nor a lossy one. A server knows by the key whose job it is, and sets

@@ -59,8 +59,8 @@ class ModelMerge:
         return self._file.replaced([span], [part])
 
     def _is_reading(self, new: Lines, span: Span, part: Lines) -> bool:
-        """Whether new lines of the file have all hunks of the snippet, in order, no line of their
-        own, no change elsewhere, and still parse."""
+        """Return True if new lines of the file have all hunks of the snippet, in order, no line of
+        their own, no change elsewhere, and still parse."""
         old = self._file.lines
         hunks = list(_hunks(lines_of(self.snippet), old))
         if not hunks or not set(new) <= {"", *old, *chain.from_iterable(hunks)}:

@@ -26,7 +26,7 @@ _VALUE = re.compile(r"\s*(?P<name>[^=:(){}+*/|-]{1,60}?)\s*(?::?=(?![=>~])|:(?=\
 
 
 def assigned_name(line: str) -> str:
-    """What a line gives a value to, such as a variable or a key; nothing where it gives none."""
+    """Return the variable or key that a line gives a value to; nothing where it gives none."""
     match = _VALUE.match(line)
     return match["name"].strip() if match else ""
 
@@ -104,7 +104,7 @@ def opens_definition(line: str) -> str:
 
 def definitions_of(lines: Sequence[str]) -> list[Definition]:
     """Return the definitions of a text, with those in others, in its order."""
-    made: list[Definition] = []
+    definitions: list[Definition] = []
     around: list[Definition] = []
     for number, line in enumerate(lines):
         name = opens_definition(line)
@@ -118,8 +118,8 @@ def definitions_of(lines: Sequence[str]) -> list[Definition]:
             around.pop()
         path = (*(around[-1].path if around else ()), name.split()[-1])
         around.append(Definition(path, number, block_end(lines, number)))
-        made.append(around[-1])
-    return made
+        definitions.append(around[-1])
+    return definitions
 
 
 _IMPORT = re.compile(

@@ -67,7 +67,7 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
     own = {line.strip() for line in file}
     names = {defined_name(line) for line in lines}
     named: NamedLines | None = None
-    made: list[str] = []
+    unmarked: list[str] = []
     numbers: set[int] = set()
     moved: dict[int, int] = {}
     for number, line in enumerate(lines):
@@ -75,21 +75,21 @@ def marked_lines(lines: Sequence[str], file: Sequence[str]) -> MarkedLines:
         comment = _COMMENT.match(line) if is_comment else None
         removes = _REMOVES.match(comment["text"].strip()) if comment else None
         if removes is None:
-            moved[number] = len(made)
-            made.append(line)
+            moved[number] = len(unmarked)
+            unmarked.append(line)
             continue
         what = removes["what"] if removes["what"] is not None else removes["name"]
         named = named or NamedLines(file)
         removed = _removed(what, named, names, lines, _code_around(lines, number))
         if removed is None and _KINDS.sub("", what).strip():
-            made.append(line)
+            unmarked.append(line)
         elif removed is not None:
-            numbers |= {*range(len(made), len(made) + len(removed))}
-            made += removed
+            numbers |= {*range(len(unmarked), len(unmarked) + len(removed))}
+            unmarked += removed
     gone, came, beside = ({moved[n] for n in each if n in moved} for each in signed[1:])
     numbers |= gone
-    gone = numbers | _spare_blanks(made, numbers)
-    return MarkedLines(made, frozenset(gone), frozenset(came), frozenset(beside))
+    gone = numbers | _spare_blanks(unmarked, numbers)
+    return MarkedLines(unmarked, frozenset(gone), frozenset(came), frozenset(beside))
 
 
 def _code_around(lines: Sequence[str], number: int) -> tuple[str, str]:

@@ -73,8 +73,8 @@ class ParsedFile:
         return _python_error(edited.text) is not None and _python_error(tree.text) is None
 
     def _may_be_too_deep(self, spans: tuple[Span, ...], news: tuple[Lines, ...]) -> bool:
-        """Whether a line is deeper than the one above it, which does not look as if it may be, or
-        none stands in a block."""
+        """Return True if a line is deeper than the one above it, which does not look as if it may
+        be, or none stands in a block."""
         for (start, end), new in zip(spans, news, strict=True):
             above = next(filter(str.strip, reversed(self._lines[:start])), "")
             below = next(filter(str.strip, self._lines[end:]), "")

@@ -169,12 +169,12 @@ def _whole(
         for new, removed in zip(news or hunks, gone, strict=True)
     ]
     spans, texts = joined(lines, aligned.regions, staying)
-    made: list[str] = []
-    kept = 0
+    merged: list[str] = []
+    copied = 0
     for (start, end), new in zip(spans, texts, strict=True):
-        made += [*lines[kept:start], *new]
-        kept = end
-    made += lines[kept:]
+        merged += [*lines[copied:start], *new]
+        copied = end
+    merged += lines[copied:]
     repeated = _repeated(lines, spans, texts, counts)
     doubted = frozenset(
         number
@@ -182,7 +182,7 @@ def _whole(
         if repeated[number] or (lines[start:end] == new and not _is_frame(hunks[number]))
     )
     return WholeReading(
-        *(aligned.cost, spans, texts, tuple(made), doubted),
+        *(aligned.cost, spans, texts, tuple(merged), doubted),
         repeats_block=any(len(own) >= BLOCK or any(map(_GIVES.match, own)) for own in repeated),
         is_indented=news is not None,
         is_guess=any(_is_guess(lines, *each) for each in zip(spans, texts, strict=True)),

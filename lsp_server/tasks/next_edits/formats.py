@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from lsp_server.shared.next_edit_formats import NEXT_EDIT_FORMATS
+from lsp_server.shared.settings import NEXT_EDIT_FORMATS
 
 Answer = Literal["window", "tagged", "conflict", "markers"]
 """What an answer is: the window alone, the window between two tags, the window before the end of a

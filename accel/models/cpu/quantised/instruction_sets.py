@@ -3,16 +3,86 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.avx2 import Avx2
-from accel.models.cpu.quantised.dot_instruction import Avx512Vnni, AvxVnni
 from accel.models.cpu.quantised.neon import NeonDotprod, NeonI8mm
 from accel.models.cpu.quantised.packed_layouts import PackedLayout
-from accel.models.cpu.quantised.portable import Portable
-from accel.models.cpu.quantised.registers import InstructionSet
+from accel.models.cpu.quantised.registers import (
+    InstructionSet,
+    RowByRow,
+    Sum,
+    first_total,
+    in_order,
+    same,
+    words_of,
+)
 from accel.native.cpu_features import FEATURES
 from accel.native.processor import INSTRUCTIONS
+from accel.native.simd import call
+
+
+class Portable(RowByRow):
+    """Steps that every processor has, and no quick ones."""
+
+    features = frozenset[str]()
+    lanes = 16
+    rows = 4
+
+    def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
+        kind = words_of(self.lanes)
+
+        def added(total: Any, weights: Any, values: Any) -> Any:
+            for lane in range(4):
+                weight = builder.lshr(weights, same(kind, 8 * lane))
+                weight = builder.and_(weight, same(kind, 255))
+                value = builder.shl(values, same(kind, 24 - 8 * lane))
+                value = builder.ashr(value, same(kind, 24))
+                total = builder.add(total, builder.mul(weight, value))
+            return total
+
+        return Sum(first_total(builder, correction, self.lanes), added)
+
+
+class DotInstruction(RowByRow):
+    """One instruction for four products and their sum. name: LLVM's; keeps_order: true with too few
+    registers to do without ``in_order``."""
+
+    features: frozenset[str]
+    lanes: int
+    rows: int
+    name: str
+    keeps_order: bool
+
+    def sum(self, builder: Any, _bits: int, correction: Any) -> Sum:
+        def added(total: Any, weights: Any, values: Any) -> Any:
+            total = call(builder, self.name, total.type, total, weights, values)
+            return in_order(builder, total) if self.keeps_order else total
+
+        return Sum(first_total(builder, correction, self.lanes), added)
+
+
+class AvxVnni(DotInstruction):
+    """Of laptops since 2021: half the width of AVX-512's, and half as many registers."""
+
+    features = Avx2.features | {"avxvnni"}
+    lanes = 8
+    rows = 4
+    name = "llvm.x86.avx512.vpdpbusd.256"
+    keeps_order = True
+
+
+class Avx512Vnni(DotInstruction):
+    """Four weights without a sign by four values with one, 16 times, added to 32 bits at once."""
+
+    features = frozenset({"avx512f", "avx512bw", "avx512vl", "avx512vnni"})
+    lanes = 16
+    rows = 8
+    name = "llvm.x86.avx512.vpdpbusd.512"
+    keeps_order = False
+    takes_pairs = True
+
 
 INSTRUCTION_SETS: dict[str, InstructionSet] = {
     "avx512-vnni": Avx512Vnni(),

@@ -121,7 +121,7 @@ def test_what_cannot_be_is_refused(
 
 
 def test_every_field_of_a_job_can_be_sent() -> None:
-    from lsp_server.team.http_server.editor_jobs import EditorFields, accepted_text, editor_job
+    from lsp_server.team.http_server.editor_routes import EditorFields, accepted_text, editor_job
 
     kinds: tuple[tuple[type[Any], dict[str, Any]], ...] = (
         (CompletionJob, COMPLETION),
