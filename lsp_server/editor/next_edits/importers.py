@@ -19,9 +19,10 @@ from lsp_server.text.syntax.imports import python_paths, script_paths
 from lsp_server.text.syntax.languages import grammar_of
 from lsp_server.text.syntax.members import Members
 from lsp_server.text.syntax.name_uses import NameUse, Reference
-from lsp_server.text.syntax.nodes import child_of, enclosing, kind_of, outside
+from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
 from lsp_server.text.syntax.python_names import Occurrence, Use
 from lsp_server.text.syntax.resolved_names import HERE, ResolvedNames
+from lsp_server.text.syntax.scopes import Scope
 from lsp_server.text.syntax.tree import SyntaxTree
 from repo_index.source_tree import FolderTree
 
@@ -35,10 +36,14 @@ _ENDINGS = {
     "python": (".py", ".pyi"), "go": (".go",), "rust": (".rs",), "java": (".java",),
     "csharp": (".cs",), "javascript": _SCRIPTS, "typescript": _SCRIPTS, "tsx": _SCRIPTS,
 }  # fmt: skip
+_NOT_BOUND = {Use.IMPORT, Use.ATTRIBUTE, Use.KEYWORD, Use.MODULE}
+_ATTRIBUTE = re.compile(r"(?:\w+\.)*(?:[gs]etattr|hasattr|delattr|patch\.object)\(")
 MOST_MODULES = 16
 """Files that hand a name on, those of packages first."""
 _PACKAGE = re.compile(r"(?:^|/)(?:__init__\.pyi?|index\.\w+|mod\.rs|lib\.rs)$")
-_ALL_ON = re.compile(r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]", re.MULTILINE)
+_ALL_ON = re.compile(
+    r"^\s*export\s*\*\s*from\s*['\"]([^'\"]+)['\"]|^from\s+([\w.]+)\s+import\s*\*", re.MULTILINE
+)
 _GIVEN = re.compile(
     r"(?m)^(?:(?:export|default|declare|async|abstract|pub|def|class|function|func|fn|const|let|var"
     r"|type|interface|enum|struct)\s+)*(\w+)"
@@ -208,11 +213,16 @@ def _has_another(names: ResolvedNames, path: str, modules: list[str], owner: str
 
 def _hands_on(names: ResolvedNames, path: str, module: str, name: str) -> bool:
     """Return whether a file gives others a name that it has from a module."""
-    if names.tree.grammar == "python":
-        bound = (use for use in _python_places(names, path, module, name) if use.declares)
-        return any(use.scope is not None and use.scope.kind == "module" for use in bound)
-    declared = (by_path[1] for by_path in _ALL_ON.finditer(names.tree.text))
-    return any(module in script_paths(use, posixpath.dirname(path)) for use in declared)
+    bound = _python_places(names, path, module, name) if names.tree.grammar == "python" else ()
+    scopes = {use.scope.kind for use in bound if use.declares and use.scope is not None}
+    return "module" in scopes or _has_all(names.tree, posixpath.dirname(path), module)
+
+
+def _has_all(tree: SyntaxTree, folder: str, module: str) -> bool:
+    """Return whether a file takes or hands on all that a module gives."""
+    paths = python_paths if tree.grammar == "python" else script_paths
+    modules = (match[1] or match[2] for match in _ALL_ON.finditer(tree.text))
+    return any(module in paths(each, folder) for each in modules)
 
 
 def looks_into_others(module: str) -> bool:
@@ -353,20 +363,38 @@ def _rust_places(names: ResolvedNames, module: str, name: str) -> Iterator[Refer
 def _python_places(names: ResolvedNames, path: str, module: str, name: str) -> Iterator[Reference]:
     folder = posixpath.dirname(path)
     uses = names.python.of(name).values()
-    bound = set()
+    bound: set[Scope | None] = {None} if _has_all(names.tree, folder, module) else set()
     for use in uses:
         if _is_taken_from(names.tree, use, folder, module):
             yield _reference(use)
             if use.use is Use.IMPORT:
                 bound.add(use.scope)
     for use in uses:
-        is_bound = use.scope is not None and use.scope in bound and use.use is not Use.IMPORT
-        if is_bound or _is_attribute_of(names, use, folder, module):
+        receiver = child_of(use.node.parent, "object") if use.use is Use.ATTRIBUTE else None
+        is_bound = use.scope in bound and use.use not in _NOT_BOUND
+        if is_bound or _is_named(names, receiver, folder, module):
             yield _reference(use)
+    yield from _in_strings(names, folder, module, name)
     for each in names.uses(name) if bound else ():
         # ``__all__``, and types in strings.
         if each.scope in bound and each.start not in names.python.of(name):
             yield each
+
+
+def _in_strings(names: ResolvedNames, folder: str, module: str, name: str) -> Iterator[Reference]:
+    """Yield where strings name what is of a module: ``patch("module.name")`` and
+    ``setattr(module, "name", value)``."""
+    tree = names.tree
+    for match in re.finditer(rf"(?<![\w.])((?:\w+\.)*)({name})(?!\w)", tree.text):
+        node = tree.node(*match.span(2))
+        if kind_of(node) != "string_content":
+            continue
+        is_meant = match[1] and module in python_paths(match[1][:-1], folder)
+        given, call = inner(outside(node, 2)), tree.text_of(outside(node, 3))
+        if not match[1] and given[1:2] == [outside(node)] and _ATTRIBUTE.match(call):
+            is_meant = _is_named(names, given[0], folder, module)
+        if is_meant:
+            yield Reference(*match.span(2), NameUse.VARIABLE, node=node)
 
 
 def _reference(use: Occurrence) -> Reference:
@@ -385,9 +413,8 @@ def _is_taken_from(tree: SyntaxTree, use: Occurrence, folder: str, module: str) 
     return is_import and module in python_paths(tree.text_of(source), folder)
 
 
-def _is_attribute_of(names: ResolvedNames, use: Occurrence, folder: str, module: str) -> bool:
-    """Return whether a place is the name in ``module.name``, as this file imports it."""
-    receiver = child_of(use.node.parent, "object") if use.use is Use.ATTRIBUTE else None
+def _is_named(names: ResolvedNames, receiver: Node | None, folder: str, module: str) -> bool:
+    """Return whether an expression names the module, as this file imports it."""
     if receiver is None:
         return False
     path = names.tree.text_of(receiver)

@@ -151,6 +151,8 @@ def edits_of(change: SignatureChange, names: ResolvedNames, function: Node) -> l
     called = []
     if tree.text_of(name) in CONSTRUCTORS or function.type == "constructor_declaration":
         called += calls_at(tree, _of_class(names, change.function))
+        called += calls_at(tree, (use for use in names.uses("cls") if use.node is not None
+                                  and class_around(tree, use.node) == change.function))  # fmt: skip
         called += calls_of_derived(names, change.function)
     elif change.owner:
         uses = Members(names).places(change.function, change.owner).meant

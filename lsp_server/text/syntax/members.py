@@ -34,7 +34,7 @@ _OUTSIDE = {"go", "rust", "c", "cpp"}
 _NO_CLASS = re.compile(r"string|number|integer|float|template|regex|^(?:true|false|null|none)$")
 _WORD = re.compile(r"\w+")
 _MEMBER = re.compile(TABLE["patterns"]["member"], re.MULTILINE)
-_KEYS = re.compile(r"\bTypedDict\b|__(?:slots|match_args)__")
+_KEYS = re.compile(r"\bTypedDict\b|Enum\b|__(?:slots|match_args)__")
 """What strings that are names of members come with."""
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
@@ -100,8 +100,8 @@ class Members:
                 yield Reference(*match.span(), NameUse.KEY, node=node)
 
     def _of_string(self, string: Node | None) -> str:
-        """Return the typed dictionary whose key a string is, or the class whose attributes it is
-        listed in; empty where it is none."""
+        """Return the typed dictionary whose key a string is, or the enum, or the class whose
+        attributes it is listed in; empty where it is none."""
         outer, dictionary = outside(string), outside(string, 2)
         listing = enclosing(outer, "^assignment$", "_definition$|^call$|^subscript$")
         if string and re.match(r"__(?:slots|match_args)__\b", self._tree.text_of(listing)):
@@ -109,6 +109,8 @@ class Members:
         if dictionary and kind_of(outer) == "pair" and child_of(outer, "key") == string:
             return self._names.class_named(self._expected(dictionary))
         held = child_of(outer, "value") if kind_of(outer) == "subscript" else None
+        if re.fullmatch(r"[A-Z]\w*", enum := self._tree.text_of(held)):
+            return enum
         if kind_of(outer) == "comparison_operator" and inner(outer)[0] == string:
             held = inner(outer)[-1]
         called = child_of(outside(outer), "function")

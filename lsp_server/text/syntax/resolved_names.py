@@ -608,4 +608,6 @@ def _member(node: Node | None) -> Node | None:
 
 def receiver_of(name: Node | None) -> Node | None:
     """Return the expression before the dot of the member ``name``; None without a dot."""
+    if kind_of(outside(name, 2)) == "case_pattern":
+        return name.prev_named_sibling if name is not None else None
     return _receiver(outside(name)) if _member(outside(name)) == name else None
