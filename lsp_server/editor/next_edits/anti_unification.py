@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _BODY = re.compile(r"(?:^|_)(?:block|body|suite|declaration_list)$|compound_statement")
 _LITERAL = re.compile(r"string|integer|float|number|true|false|none|null|literal|char")
-_OPERATION = re.compile(r"binary|boolean|comparison")
+_OPERATION = re.compile(r"binary|boolean|comparison|assignment")
 _QUOTED = re.compile(r"""(["'`])([^\W\d]\w*)\1""")
 _INNER = re.compile(r"_(?:content|fragment|start|end)$|escape_sequence")
 _FIRST = re.compile(r"_*(?:[A-Z]+(?![a-z])|[A-Za-z][a-z]*)_?")

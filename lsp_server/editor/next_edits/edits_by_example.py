@@ -82,7 +82,7 @@ _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
 _VALUE = re.compile(r"""["'`]|\b(?:\d|nil\b|null\b|None\b|undefined\b|[tT]rue\b|[fF]alse\b)""")
 _OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
-                        r"|union|intersect|(?:function|constructor|readonly)_t|_query")  # fmt: skip
+                        r"|union|intersect|assign|(?:function|constructor|readonly)_t|_query")  # fmt: skip
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
                     r"|field_exp|subscript|index_exp|^array_type")  # fmt: skip
 """What binds its parts, so that an operation in it wants brackets."""
@@ -114,18 +114,19 @@ def same_change(
                 continue
             rule = generalised(rewrite, other, before) if rewrite is not other else None
             matches = []
-            if rule is not None:
+            is_part = not (rewrite[0].is_whole or other[0].is_whole)
+            if rule is not None and not (is_part and not _explains(rule, before, rewrite[-1])):
                 kinds = partial(_is_local, names[0], rule)
                 matches = _edits(loosened(rule, kinds), names, start, by)
             matches = matches or _same_in_literals(rewrite, other, now)
             matches = matches or formatted_alike(rewrite, other, now)
             if matches:
-                return _ahead(matches, last, edit, now)
+                return matches
             if rule is not None and is_whole:
                 read_as_wholes.add(edit.number)
     rules = map(rule_of_one, mine)
     proposals = (_edits(rule, names, start, by) for rule in rules if rule is not None)
-    return _ahead(next((some for some in proposals if some), []), last, last, now)
+    return next((some for some in proposals if some), [])
 
 
 def _has_more_to_go(rewrite: Rewrite, other: Rewrite, edit: RecordedEdit) -> bool:
@@ -139,18 +140,23 @@ def _has_more_to_go(rewrite: Rewrite, other: Rewrite, edit: RecordedEdit) -> boo
     return bool(gone) and gone <= Counter(_LEAF.findall(rewrite[-1].new.text))
 
 
+def _explains(rule: Rule, before: SyntaxTree, statement: RewrittenNode) -> bool:
+    """Return whether all that changed in a statement of an example is what the rule makes of some
+    of its instances there."""
+    old, new = statement.old, statement.new.text
+    nodes = (node for node in _candidates(rule, before, 0, 0)
+             if old.start <= before.start(node) and before.end(node) <= old.end)  # fmt: skip
+    text, offset = "", old.start
+    for edit in _outermost(rule, before, _instances(rule, before, nodes)):
+        text += before.text[offset : edit.start]
+        offset = edit.end
+        is_made = new.startswith(edit.text, len(text))
+        text += edit.text if is_made else before.text[edit.start : edit.end]
+    return text + before.text[offset : old.end] == new
+
+
 def _words_gone(node: RewrittenNode) -> Counter[str]:
     return Counter(_LEAF.findall(node.old.text)) - Counter(_LEAF.findall(node.new.text))
-
-
-def _ahead(
-    edits: list[TextEdit[int]], last: RecordedEdit, other: RecordedEdit, now: SyntaxTree
-) -> list[TextEdit[int]]:
-    """Return the edits; none where one between the examples was passed over: it has to stay."""
-    examples = [edit for edit in (last, other) if edit.document is last.document]
-    spans = sorted((edit.line, edit.end) for edit in examples)
-    lines = [now.text.count("\n", 0, edit.start) for edit in edits]
-    return [] if any(spans[0][1] <= line < spans[-1][0] for line in lines) else edits
 
 
 _ERROR = re.compile(r"[^%\n]*[eE]rr\w*\W*?$", re.MULTILINE)
@@ -207,13 +213,7 @@ def _edits(
 ) -> list[TextEdit[int]]:
     """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``."""
     now = names[1].tree
-    edits: dict[Span, Instance] = {}
-    for node in _candidates(rule, now, start, by):
-        is_read = not node.has_error and len(edits) <= 1_000
-        substitution = _match(rule, now, node) if is_read else None
-        if substitution is not None:
-            term = term_of(now, node)
-            edits[term.start, term.end] = term, substitution, node
+    edits = _instances(rule, now, _candidates(rule, now, start, by))
     old, new = rule.example.old, rule.example.new
     leaves = {leaf.text for leaf in rule.pattern.leaves() if leaf.is_named}
     names_of_pattern = filter(_NAME.fullmatch, sorted(leaves)[:MOST_NAMES])
@@ -247,6 +247,18 @@ def _edits(
             if not any(scope.start <= span[0] < scope.end for scope in visible_in):
                 del edits[span]
     return _checked(rule, now, _outermost(rule, now, edits))
+
+
+def _instances(rule: Rule, tree: SyntaxTree, nodes: Iterable[Node]) -> dict[Span, Instance]:
+    """Return those of ``nodes`` that are instances of the pattern of a rule, by their place."""
+    edits: dict[Span, Instance] = {}
+    for node in nodes:
+        is_read = not node.has_error and len(edits) <= 1_000
+        substitution = _match(rule, tree, node) if is_read else None
+        if substitution is not None:
+            term = term_of(tree, node)
+            edits[term.start, term.end] = term, substitution, node
+    return edits
 
 
 def _kin(tree: SyntaxTree, offset: int) -> str:

@@ -36,7 +36,7 @@ _LITERAL_LIST = re.compile(r"dict|object$|list|tuple|array|literal_[ve]|initiali
 _TYPED = {"composite_literal", "struct_expression", "object_creation_expression"}
 """Literals whose type says what they are."""
 _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|field_exp|selector"
-                      r"|^arguments$|argument_list|^type_(?:parameter|arguments)$|tuple|binary"
+                      r"|^type_(?:parameter|arguments)$|tuple|binary"
                       r"|^(?:list|set|dictionary|array|object)$|comparison")  # fmt: skip
 _RECEIVERS = {"object", "operand", "value"}
 _NAMES = {"function", "name", "property", "attribute", "field", "cause"}
@@ -153,10 +153,13 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
 
 def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     """Return ``rule`` with holes for the operands that both examples have alike and that stay:
-    literals, types, and variables of a function by ``is_local``. If the rest says too little, other
+    arguments, literals, types, and variables of a function by ``is_local``. If the rest says too little, other
     variables of their names may stand for them. What a method is called on is an operand where more
     than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
+
+    arguments = [part for each in parts_of(rule.pattern) if "argument" in each.kind
+                 for part in each.parts]  # fmt: skip
 
     def is_given(term: Term) -> bool:
         return term.field not in _NAMES
@@ -166,7 +169,8 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
             return False
         is_name = term.kind == "identifier" or _OPERAND.search(term.kind) is not None
         is_variable = is_name and is_local(re.split(r"\W", term.text, maxsplit=1)[0])
-        is_value = is_variable or is_literal_kind(term.kind) or term.kind == "type"
+        is_argument = any(term is each for each in arguments)
+        is_value = is_argument or is_variable or is_literal_kind(term.kind) or term.kind == "type"
         return is_value and (is_reshaped or term.field not in _RECEIVERS)
 
     before = [term.text for term in parts_of(rule.pattern) if is_operand(term)]
@@ -223,7 +227,11 @@ def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
 
 def _is_message(term: Term) -> bool:
     """Return whether ``term`` is a list of arguments that begins with a text."""
-    return "argument" in term.kind and term.text[1:2] in ("'", '"', "`")
+    return (
+        "argument" in term.kind
+        and len(term.parts) > len("(a)")
+        and term.text[1:2] in ("'", '"', "`")
+    )
 
 
 def _with_sequence(term: Term, inner: Term, run: slice) -> Term:
@@ -258,7 +266,8 @@ def _says_enough(rule: Rule) -> bool:
     if len(_PLAIN_VALUE.findall(" ".join(_gone(rule)))) > 1 and "binary" in pattern.kind:
         # A product of numbers has got a name.
         return True
-    if _has_open_call(pattern) or (is_name and is_closed):
+    is_open = rule.example.role[:1] == ("call",) and isinstance(pattern.parts[-1], Hole)
+    if is_open or _has_open_call(pattern) or (is_name and is_closed):
         # What was taken into a variable is a name there alone.
         return False
     if _SIGNATURE.search(pattern.kind) or rule.example.parent[0] in _TYPED:
@@ -280,7 +289,7 @@ def _has_twice(rule: Rule) -> bool:
     """Return whether the same stands more often before than after: ``a && a.b``, ``a = b.a``."""
     terms = rule.pattern, rule.template
     before, after = ([hole.number for hole in term.holes()] for term in terms)
-    is_operation = re.search("binary|boolean|declarator", rule.pattern.kind) is not None
+    is_operation = re.search("binary|boolean|declarator|^pair$", rule.pattern.kind) is not None
     return is_operation and any(before.count(hole) > after.count(hole) for hole in set(after))
 
 
