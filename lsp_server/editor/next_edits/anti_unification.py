@@ -158,7 +158,8 @@ class Generalisation:
         is_cause = term.field == other.field == "cause" and term.kind == other.kind == "identifier"
         if is_cause or (term.kind, respelt(term, *self._functions)) == (other.kind, other.text):
             return term
-        if term.kind != other.kind or not term.parts or not other.parts:
+        is_text = "string" in term.kind
+        if term.kind != other.kind or is_text or not term.parts or not other.parts:
             hole = self._hole(without_brackets(term)[0], without_brackets(other)[0], term)
             is_strict = not (term.is_named and other.is_named)
             kinds = frozenset((term.kind, other.kind)) if is_strict else hole.kinds
@@ -175,9 +176,11 @@ class Generalisation:
         head -= head > 0 and terms[head - 1].text == ","
         tail = _common(terms[head:][::-1], right[head:][::-1])
         texts = _between(term, head, len(terms) - tail), _between(other, head, len(right) - tail)
-        start = terms[head].start if head < len(terms) - tail else terms[head - 1].end
+        end = terms[-tail].start if tail else term.end
+        bare = texts[0].lstrip(", "), texts[1].lstrip(", ")
+        texts = bare if bare in self._holes else texts
         yield from terms[:head]
-        yield Hole(self._number(*texts), start, start + len(texts[0]), is_sequence=True)
+        yield Hole(self._number(*texts), end - len(texts[0]), end, is_sequence=True)
         yield from terms[len(terms) - tail :]
 
     def _hole(self, text: str, other: str, term: Term) -> Hole:

@@ -81,8 +81,10 @@ _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
 """How a file is opened that has no encoding."""
 _VALUE = re.compile(r"""["'`]|\b(?:\d|nil\b|null\b|None\b|undefined\b|[tT]rue\b|[fF]alse\b)""")
-_OPERATION = re.compile(r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
-                        r"|union|intersect|assign|(?:function|constructor|readonly)_t|_query")  # fmt: skip
+_OPERATION = re.compile(
+    r"binary|bool|comparison|unary|not_op|await|ternary|conditional|as_exp"
+    r"|union|intersect|assign|(function|constructor|readonly)_t|query"
+)
 _TIGHT = re.compile(r"binary|boolean_op|comparison|unary|not_op|await|attribute|member|selector"
                     r"|field_exp|subscript|index_exp|^array_type")  # fmt: skip
 """What binds its parts, so that an operation in it wants brackets."""
@@ -521,17 +523,16 @@ def _at_words(old: str, new: str, head: int, tail: int) -> tuple[int, int]:
 
 
 def _stands(tree: SyntaxTree, start: int, text: str, kind: str) -> bool:
-    """Return whether a text was read as one node of a kind, or in brackets as such."""
+    """Return whether a text was read as one node of a kind, or in brackets as such; without a kind,
+    as some."""
     end = start + len(text)
     node = tree.node(start, end)
     if node is None or node.has_error:
         return False
+    is_exact = (tree.start(node), tree.end(node)) == (start, end)
     if not kind:
         starts, ends = map(tree.start, node.children), map(tree.end, node.children)
-        return start in starts and end in ends
-    if (tree.start(node), tree.end(node)) != (start, end):
-        return False
+        return is_exact or (start in starts and end in ends)
     kinds = {each.type.replace("union_type", "binary_operator") for each in (node, *as_long(node))}
-    return kind.replace("union_type", "binary_operator") in kinds or node.type.startswith(
-        "parenthesized"
-    )
+    is_same = kind.replace("union_type", "binary_operator") in kinds
+    return is_exact and (is_same or node.type.startswith("parenthesized"))

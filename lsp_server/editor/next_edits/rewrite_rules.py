@@ -41,6 +41,7 @@ _OPERAND = re.compile(r"call|invocation|subscript|index_exp|^attribute$|member|f
 _RECEIVERS = {"object", "operand", "value"}
 _NAMES = {"function", "name", "property", "attribute", "field", "cause"}
 _CALL = re.compile(r"^call$|call_exp|invocation")
+_REPEATING = re.compile("binary|boolean|declarator|lambda|^pair$")
 _SIGNATURE = re.compile(r"parameter|argument|(?:function|class|method|decorated)_(?:def|decl|item)")
 _TYPE = re.compile(r"(?:^|[ _])types?(?:$|[ _])|annotation")
 _MODIFIERS = re.compile(
@@ -144,7 +145,9 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
     numbers = {key: 1_000 + number for number, key in enumerate(before & after)}
 
     def number_of(term: Term) -> int | None:
-        is_operand = _OPERAND.search(term.kind) and next(term.holes(), None) is not None
+        # What is called says what it is about.
+        is_operand = _OPERAND.search(term.kind) and term.field != "function"
+        is_operand = is_operand and next(term.holes(), None) is not None
         is_replaced = is_operand or term.kind.startswith("type_")
         return numbers.get(_key(term)) if is_replaced else None
 
@@ -153,9 +156,9 @@ def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
 
 def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     """Return ``rule`` with holes for the operands that both examples have alike and that stay:
-    arguments, literals, types, and variables of a function by ``is_local``. If the rest says too little, other
-    variables of their names may stand for them. What a method is called on is an operand where more
-    than a name goes."""
+    arguments, literals, types, and variables of a function by ``is_local``. If the rest says too
+    little, other variables of their names may stand for them. What a method is called on is an
+    operand where more than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
 
     arguments = [part for each in parts_of(rule.pattern) if "argument" in each.kind
@@ -175,7 +178,11 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
 
     before = [term.text for term in parts_of(rule.pattern) if is_operand(term)]
     after = [term.text for term in parts_of(rule.template) if is_given(term)]
-    numbers = {text: 3_000 + 10 * number for number, text in enumerate({*before} & {*after})}
+    # What an anonymous function calls its parameters is its own.
+    bound = {leaf.text for each in parts_of(rule.pattern) if "parameters" in each.kind
+             for leaf in each.leaves() if leaf.kind == "identifier"}  # fmt: skip
+    opened_texts = ({*before} & {*after}) | bound
+    numbers = {text: 3_000 + 10 * number for number, text in enumerate(opened_texts)}
     # Numbers and strings may be alike by accident.
     values = filter(re.compile(r"\W|\d").match, numbers)
     apart = {text for text in values if before.count(text) == after.count(text)}
@@ -287,10 +294,11 @@ def _says_enough(rule: Rule) -> bool:
 
 def _has_twice(rule: Rule) -> bool:
     """Return whether the same stands more often before than after: ``a && a.b``, ``a = b.a``."""
-    terms = rule.pattern, rule.template
-    before, after = ([hole.number for hole in term.holes()] for term in terms)
-    is_operation = re.search("binary|boolean|declarator|^pair$", rule.pattern.kind) is not None
-    return is_operation and any(before.count(hole) > after.count(hole) for hole in set(after))
+    before, after = ([hole.number for hole in term.holes()]
+                     for term in (rule.pattern, rule.template))  # fmt: skip
+    return _REPEATING.search(rule.pattern.kind) is not None and any(
+        before.count(hole) > max(1, after.count(hole)) for hole in before
+    )
 
 
 def _has_open_call(term: Term) -> bool:

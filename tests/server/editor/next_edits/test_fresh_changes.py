@@ -16,7 +16,7 @@ CASES = next_edit_cases("fresh")
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_tab_alone_completes_it(case: NextEditCase, tmp_path: Path) -> None:
-    assert carried_on(case, tmp_path) == case.after
+    assert carried_on(case, tmp_path) == case.wanted
 
 
 @pytest.mark.parametrize("pauses_s", [*product((0.4, 3), repeat=4)], ids=str)
