@@ -216,8 +216,8 @@ def renamed_in(file: ImportingFile, rename: Rename) -> Iterator[TextEdit[int]]:
     """Return the places of a file that uses a renamed name; none where the new name is in use."""
     scopes = [use.scope for use in file.places if use.scope is not None and not rename.owner]
     variables = (use for use in file.names.uses(rename.new) if use.use is NameUse.VARIABLE)
-    taken = [use.scope for use in variables if use.scope is not None]
-    if any(scope.start <= own.start and own.end <= scope.end for own in taken for scope in scopes):
+    bound = [use.scope for use in variables if use.scope is not None]
+    if any(scope.start <= own.start and own.end <= scope.end for own in bound for scope in scopes):
         return
     comments = documented(file.names.tree, file.places, rename.old)
     for edit in (*file.places, *comments):

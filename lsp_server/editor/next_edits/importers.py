@@ -390,9 +390,9 @@ def _in_strings(names: ResolvedNames, folder: str, module: str, name: str) -> It
         if kind_of(node) != "string_content":
             continue
         is_meant = match[1] and module in python_paths(match[1][:-1], folder)
-        given, call = inner(outside(node, 2)), tree.text_of(outside(node, 3))
-        if not match[1] and given[1:2] == [outside(node)] and _ATTRIBUTE.match(call):
-            is_meant = _is_named(names, given[0], folder, module)
+        arguments, call = inner(outside(node, 2)), tree.text_of(outside(node, 3))
+        if not match[1] and arguments[1:2] == [outside(node)] and _ATTRIBUTE.match(call):
+            is_meant = _is_named(names, arguments[0], folder, module)
         if is_meant:
             yield Reference(*match.span(2), NameUse.VARIABLE, node=node)
 

@@ -67,7 +67,7 @@ class SignatureChange:
     """The parameter that went, or nothing."""
     added: str
     """The parameter without a default that came, or nothing."""
-    place: int
+    index: int
     """How many positional arguments come before it in a call; -1: it is given by name."""
     order: tuple[int, ...] = ()
     """Which argument is where now, by its old number."""
@@ -131,8 +131,8 @@ def calls_to_change(
         if is_partial and not (change.removed and arguments.named_child_count != 2):
             # One that would hand nothing on has to go itself.
             continue
-        place = change.place + shift + is_partial
-        its = replace(change, place=place if change.place >= 0 else -1)
+        number = change.index + shift + is_partial
+        its = replace(change, index=number if change.index >= 0 else -1)
         if change.order:
             edit = _swapped(its, names, arguments, shift)
         else:
@@ -195,12 +195,12 @@ def _signature(
     tree, values, bound = names.tree, _given(parameters), _bound(names.tree, function)
     if change.order:
         return None if any(change.named) else _swapped(change, names, parameters, bound)
-    index = change.place + bound
-    name = change.added or (had[index].name.strip("_") if change.place >= 0 else "")
+    index = change.index + bound
+    name = change.added or (had[index].name.strip("_") if change.index >= 0 else "")
     body = tree.text_of(child_of(function, "body"))
     is_used = bool(name) and whole(name).search(body) is not None
     is_whole = len(values) == len(had) and bool(change.removed or change.declared)
-    if not is_whole or change.place < 0 or is_used:
+    if not is_whole or change.index < 0 or is_used:
         return None
     title = f"the parameters of {change.function}"
     if change.removed:
@@ -335,10 +335,10 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
         order = tuple(old_names.index(node) - bound for node in new_names)[bound:]
         is_moved = any(node != offset for offset, node in enumerate(order))
         was, by_name = ({node.name for node in each if node.by_name_only} for each in (had, has))
-        given = by_name - was
-        named = tuple(f"{name}=" if name in given else "" for name in old_names[bound:])
+        newly = by_name - was
+        named = tuple(f"{name}=" if name in newly else "" for name in old_names[bound:])
         change = replace(change, order=order, named=named)
-        return change if (is_moved or given) and was <= by_name and min(order) >= 0 else None
+        return change if (is_moved or newly) and was <= by_name and min(order) >= 0 else None
     # What takes the rest of the arguments now did not go.
     text = now.text_of(child_of(new, "parameters"))
     if len(gone) + len(came) != 1 or any(whole(node.name).search(text) for node in gone):
@@ -353,10 +353,10 @@ def _change(before: SyntaxTree, old: Node, now: SyntaxTree, new: Node) -> Signat
         return None
     index = -1 if node.by_name_only else index
     if gone:
-        return replace(change, removed=node.name, place=index)
+        return replace(change, removed=node.name, index=index)
     declared = _given(new.children_by_field_name("parameters")[0])
     text = now.text_of(declared[has.index(node)]) if len(declared) == len(has) else ""
-    return replace(change, added=node.name, place=index, declared=text)
+    return replace(change, added=node.name, index=index, declared=text)
 
 
 def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
@@ -431,8 +431,8 @@ def _without(
     positional = [node for node in values if not _argument_name(tree, node)]
     if named:
         gone = named[0]
-    elif 0 <= change.place < len(positional):
-        gone = positional[change.place]
+    elif 0 <= change.index < len(positional):
+        gone = positional[change.index]
     else:
         return None
     hunk = _removal(tree, arguments, values, values.index(gone))
@@ -448,9 +448,7 @@ def _swapped(
     positional = [node for node in values if not _argument_name(tree, node)][shift:]
     if any(change.named):
         order = tuple(number for number in order if number < len(positional))
-    moved = [
-        offset for offset, number in enumerate(order) if number != offset or change.named[number]
-    ]
+    moved = [new for new, old in enumerate(order) if new != old or change.named[old]]
     if not moved or moved[-1] >= len(positional):
         return None
     first, last = positional[moved[0]], positional[moved[-1]]
@@ -503,15 +501,15 @@ def _with(change: SignatureChange, names: ResolvedNames, arguments: Node) -> Tex
         return None
     title = f"pass {change.added} to {change.function}"
     inside = tree.end(arguments) - 1
-    by_name = change.place < 0 or change.place > len(positional)
-    by_name = by_name or (change.place == len(positional) and len(values) > len(positional))
+    by_name = change.index < 0 or change.index > len(positional)
+    by_name = by_name or (change.index == len(positional) and len(values) > len(positional))
     wording = BY_NAME.get(tree.grammar)
     if not _is_visible(names, change.added, arguments) or (by_name and wording is None):
         return TextEdit(inside, inside, "", title)
     if by_name and wording is not None:
         text, index = wording.format(change.added), len(values)
     else:
-        text, index = change.added, change.place
+        text, index = change.added, change.index
     return _inserted(tree, arguments, values, index, text, title)
 
 

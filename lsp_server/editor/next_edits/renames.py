@@ -254,10 +254,10 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
 
 
 def _members_meant(
-    members: Members, before: ResolvedNames, old: str, new: str, changed: Starts, given: Reference
+    members: Members, before: ResolvedNames, old: str, new: str, changed: Starts, member: Reference
 ) -> list[Reference]:
     """Return all places of a class's member; none where one is unclear, or ``new`` is in use."""
-    tree, node = before.tree, given.node
+    tree, node = before.tree, member.node
     owner = class_around(tree, node) if node is not None else ""
     if not owner:
         return []
@@ -265,7 +265,7 @@ def _members_meant(
     declaring = (use for use in member_places.meant if use.declares and use.receiver is None)
     declared = [use for use in declaring if use.node and class_around(tree, use.node) == owner]
     is_again = tree.grammar != "python" and len(declared) > len(changed)
-    first = next((use for use in member_places.meant if use.declares), given)
+    first = next((use for use in member_places.meant if use.declares), member)
     is_first = first.start in changed or tree.grammar == "go"
     if member_places.unclear or not is_first or is_again:
         return []
@@ -273,7 +273,7 @@ def _members_meant(
               for use in members.places(new, each).meant if use.declares]  # fmt: skip
     if tree.grammar == "java":
         # A field and a method may have one name.
-        is_method, *same = ("method" in kind_of(outside(use.node)) for use in (given, *others))
+        is_method, *same = ("method" in kind_of(outside(use.node)) for use in (member, *others))
         others = [use for use, is_like in zip(others, same, strict=True) if is_like == is_method]
     return [] if others else [*member_places.meant]
 

@@ -249,18 +249,15 @@ class Members:
         """Return the class whose field gets a value by its name."""
         tree = self._tree
         if tree.grammar == "python":
-            if enclosing(node, "^class_pattern$"):
-                return self._called(node)
-            if use.scope is not None:
-                return self._called(node) if use.scope.is_class else ""
+            if use.scope is not None or enclosing(node, "^class_pattern$"):
+                is_own = use.scope is None or use.scope.is_class
+                return self._called(node) if is_own else ""
             call = outside(node, 3)
-            function = child_of(call, "function")
-            if tree.text_of(function).endswith("._replace"):
-                return self._names.class_of(child_of(function, "object")) or None
-            if not re.fullmatch(r"(?:\w+\.)?replace", tree.text_of(function)):
-                return ""
-            first = inner(child_of(call, "arguments"))[:1]
-            return (self._names.class_of(first[0]) or None) if first else ""
+            called = tree.text_of(function := child_of(call, "function"))
+            copied = child_of(function, "object") if called.endswith("._replace") else None
+            if re.fullmatch(r"(?:\w+\.)?replace", called):
+                copied = inner(child_of(call, "arguments"))[0]
+            return (self._names.class_of(copied) or None) if copied is not None else ""
         literal = enclosing(node.parent, _LITERAL)
         kind, outer = kind_of(literal), outside(literal)
         if literal is None:

@@ -175,10 +175,7 @@ def _use_in_path(node: Node, path: Node) -> Use:
 
 
 def _is_parameter(node: Node) -> bool:
-    inner: Node = node
-    parent = node.parent
-    while parent is not None and parent.type in _SPLATS:
-        inner, parent = parent, parent.parent
+    inner, parent = _outermost(node, _SPLATS)
     if parent is not None and parent.type in _PARAMETERS:
         if (child_of(parent, "name") or parent.child(0)) != inner:
             return False
@@ -187,11 +184,15 @@ def _is_parameter(node: Node) -> bool:
 
 
 def _is_assigned(node: Node) -> bool:
-    inner: Node = node
-    parent = node.parent
-    while parent is not None and parent.type in _PATTERNS:
-        inner, parent = parent, parent.parent
+    inner, parent = _outermost(node, _PATTERNS)
     return kind_of(parent) in _ASSIGNMENTS and child_of(parent, "left") == inner
+
+
+def _outermost(node: Node, kinds: set[str]) -> tuple[Node, Node | None]:
+    """Return the last of a node and those of some kinds around it, and what is around that."""
+    while (parent := node.parent) is not None and parent.type in kinds:
+        node = parent
+    return node, parent
 
 
 def _scopes(tree: SyntaxTree, node: Node, use: Use) -> tuple[Scope, ...]:

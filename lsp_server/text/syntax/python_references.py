@@ -275,8 +275,8 @@ def _documented(
     """Return the function whose parameter a docstring documents at a place, or the class whose
     field: ``:param name:``, ``name:`` below ``Args:`` or ``name : int`` below ``Parameters``."""
     before, definition = tree.text[tree.start(string) : span[0]], outside(string, 2)
-    found = (start.search(before) for start, end in _DOCUMENTED if end.match(tree.text, span[1]))
-    heading = next(filter(None, found), None)
+    headings = (start.search(before) for start, end in _DOCUMENTED if end.match(tree.text, span[1]))
+    heading = next(filter(None, headings), None)
     if heading is None or definition is None or inner(string.parent)[0] != string:
         return None
     own = scope_of(tree, definition)
