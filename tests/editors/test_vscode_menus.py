@@ -77,6 +77,12 @@ def test_a_name_that_is_whole_is_not_the_menus(
     window.type(typed)
     window.wait(lambda: window.next_edit() or window.ghost(), "next edit")
     window.wait(lambda: not menu(window), "closed menu")
+    _carry_on(window)
+    assert window.saved(NAME).decode() == wanted
+
+
+def _carry_on(window: Window) -> None:
+    """Presses Tab as long as something is shown."""
 
     def look() -> tuple[Any, Any]:
         window.page.wait_for_timeout(40)
@@ -84,7 +90,23 @@ def test_a_name_that_is_whole_is_not_the_menus(
         return any(shown) and shown, (window.lines(), window.cursor())
 
     carry_on_by_tabs(look, lambda: window.keys("Tab"))
-    assert window.saved(NAME).decode() == wanted
+
+
+def test_a_name_that_is_whole_is_not_the_menus_while_an_edit_waits_elsewhere(
+    window: Window,
+) -> None:
+    opened(window, PARAMETER, 5, 21)
+    window.type(", theme")
+    window.wait(lambda: window.next_edit() or window.ghost(), "next edit")
+    window.go_to(6, 24)
+    window.type(" + theme")
+    window.wait(lambda: menu(window), "menu")
+    window.wait(lambda: not menu(window), "closed menu")
+    _carry_on(window)
+    wanted = PARAMETER.replace("body):", "body, theme):").replace(
+        "title + body", "title + body + theme"
+    )
+    assert window.saved(NAME).decode() == wanted.replace('"b")', '"b", theme)')
 
 
 def test_a_menu_in_which_somebody_chose_stays(window: Window) -> None:

@@ -191,6 +191,29 @@ def test_nothing_comes_before_no_key_came_for_as_long_as_the_user_wants(
     assert waits == [0.5, 0.3], "another key came meanwhile"
 
 
+@pytest.mark.parametrize(
+    ("typed", "is_whole"), [("prices", True), ("price", False), ("prices.", False)]
+)
+def test_a_name_is_whole_if_the_text_has_it_elsewhere_and_no_key_comes(
+    monkeypatch: pytest.MonkeyPatch, typed: str, is_whole: bool
+) -> None:
+    now_s = 10.0
+    screen = Screen(Typist().provider, clock=lambda: now_s)
+    document = Document("file:///code.py", "python", 1, f"{RENAMED}x = {typed}\n")
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(round(seconds, 3))
+        document.version += len(waits) - 1
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    screen.changed(document.uri)
+    place = Position(3, 4 + len(typed))
+    assert asyncio.run(screen.is_name_whole(document, place)) == is_whole
+    assert waits == [0.4] * is_whole
+    assert not asyncio.run(screen.is_name_whole(document, place)), "another key came meanwhile"
+
+
 def test_nothing_comes_before_a_key_asks_for_it() -> None:
     screen = Screen(Typist().provider, lambda: ScreenSettings(only_asked=True))
     assert not asyncio.run(screen.is_time(is_asked_for=False))
