@@ -12,6 +12,7 @@ from lsp_server.editor.next_edits.edits_by_example import same_change
 from lsp_server.editor.next_edits.function_kinds import new_kind, of_kind
 from lsp_server.editor.next_edits.importers import ImportingFile, importing_files
 from lsp_server.editor.next_edits.listed_members import AddedMember, added_member
+from lsp_server.editor.next_edits.object_keys import places_of_key
 from lsp_server.editor.next_edits.parameters import (
     BY_NAME,
     CONSTRUCTORS,
@@ -81,6 +82,9 @@ class Elsewhere:
             names, edits = file.names, list[TextEdit[int]]()
             if self.rename is not None and self.is_parameter:
                 edits += renamed_arguments(file, self.rename, self.name)
+            elif self.rename is not None and self.rename.keys:
+                places = places_of_key(names.tree, file.with_aliases(), self.rename.keys)
+                edits += renamed_in(replace(file, places=(*(places or ()),)), self.rename)
             elif self.rename is not None:
                 edits += renamed_in(file, self.rename)
                 if strict and file.places and not edits:
@@ -164,7 +168,7 @@ def _elsewhere_of(rename: Rename, before: SyntaxTree) -> Elsewhere | None:
     # Its places are those of this file.
     named = replace(rename, places=())
     if rename.is_global:
-        return Elsewhere(rename.old, rename.owner, rename=named)
+        return Elsewhere(rename.holder or rename.old, rename.owner, rename=named)
     offset = rename.shift.places[0]
     node = enclosing_with(before.node(offset, offset + len(rename.old)), "parameters")
     name, parameters = name_of(node), child_of(node, "parameters")

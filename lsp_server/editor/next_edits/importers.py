@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from lsp_server.text.syntax.go_types import GoTypes
 from lsp_server.text.syntax.imports import python_paths, script_paths
 from lsp_server.text.syntax.languages import grammar_of
-from lsp_server.text.syntax.members import Members
+from lsp_server.text.syntax.members import Members, left_out
 from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
 from lsp_server.text.syntax.python_names import Occurrence, Use
@@ -102,11 +102,11 @@ def importing_files(
     is_go = module.endswith(".go")
     declaring, texts = _texts(folder, module, name, opened, owner, renamed)
     types = ResolvedNames.of(declaring, "", module) if owner else None
-    # What stands between brackets of a type is no base.
+    # What stands between brackets of a type is no base, nor one of several.
     heirs = re.compile(
         r"(?:class|interface|type)\s+(\w+)(?:\s*\(|[^\n{]*?(?:\bextends|\bimplements|:)|[^\n{(]*?="
-        r"\s*(?:(?:Required|Partial|Readonly|Pick|Omit)<)*)"
-        rf"[^\n{{<\[]*\b{re.escape(owner)}\b(?!\s*[\[.])"
+        rf"\s*(?:(?!{left_out(owner, name)})(?:Required|Partial|Readonly|Pick|Omit)<)*)"
+        rf"[^\n{{<\[|]*\b{re.escape(owner)}\b(?!\s*(?:[\[.]|\|\s*(?!null|undefined)))"
     )
     sharing = {owner}
     if owner and is_go:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.importers import readable_texts
+from lsp_server.editor.next_edits.object_keys import object_around, places_of_key
 from lsp_server.editor.next_edits.parameters import is_decorated
 from lsp_server.editor.next_edits.words import WordChange, changed_word, refuse_many
 from lsp_server.shared.errors import EditRefused
@@ -60,6 +61,10 @@ class Rename:
     is_argument: bool = False
     """Whether calls of that class give it by its name."""
     is_fixture: bool = False
+    holder: str = ""
+    """The constant object whose key it is, or the namespace that exports it."""
+    keys: tuple[str, ...] = ()
+    """Those that lead to it from there."""
 
     @property
     def title(self) -> str:
@@ -185,19 +190,29 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Ren
         uses = same_meaning(tree, names, changed)
         others = before.uses(new) if uses else []
         uses = [] if any(_collides(use, uses[0]) for use in others) else uses
+    node = tree.node(min(changed), min(changed) + len(old))
+    holder = object_around(tree, node) if declared is None else None
+    if holder is not None and (here := before.use_at(holder[0])):
+        same = [use for use in before.uses(tree.text_of(holder[0])) if use.scope == here.scope]
+        behind = places_of_key(tree, same, holder[1])
+        is_taken = not uses and re.search(rf"\b{new}\b", tree.text_of(outside(node, 2)))
+        uses += [] if uses else [use for use in before.uses(old) if use.start in changed]
+        uses = [] if behind is None or is_taken else [*uses, *behind]
     if not uses or not_renamed(tree, old, uses) is not None:
         return None
-    node = tree.node(min(changed), min(changed) + len(old))
     owner = class_around(tree, node) if declared is not None and node is not None else ""
     function = outside(node)
     is_fixture = function is not None and is_decorated(tree, function, _FIXTURE)
     asking = _asking(before, old, new) if is_fixture else []
     uses = sorted([*uses, *asking, *documented(tree, uses, old)], key=lambda use: use.start)
-    is_global = node is not None and is_given(tree, node) and tree.grammar not in MARKUP
+    given = holder[0] if holder is not None else node
+    is_global = given is not None and is_given(tree, given) and tree.grammar not in MARKUP
+    # ``export { new as old }``: others go on with the old name.
+    is_global = is_global and not any(use.after.startswith(" as ") for use in uses)
     is_argument = bool(owner) and declared is not None and declared.receiver is None
-    return Rename(
-        old, new, tuple(uses), Shift(changed, 0), is_global, owner, is_argument, is_fixture
-    )
+    shift, around_it = Shift(changed, 0), (tree.text_of(given), holder[1]) if holder else ("", ())
+    flags = is_global, owner, is_argument, is_fixture
+    return Rename(old, new, tuple(uses), shift, *flags, *around_it)
 
 
 def _asking(names: ResolvedNames, name: str, new: str) -> list[Reference]:
@@ -248,9 +263,13 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
     outer = list(around(name))
     inside = any(_FUNCTION.search(node.type) for node in outer[1:]) and receiver_of(name) is None
     is_script = tree.grammar in ("javascript", "typescript", "tsx")
-    is_default = re.search(rf"^export default {tree.text_of(name)}\b", tree.text, re.MULTILINE)
-    is_exported = is_default or any(node.type == "export_statement" for node in outer)
-    return not inside and bool(is_exported or not is_script)
+    own = (tree.text_of(child_of(node, "name")) for node in outer)
+    words = "|".join(re.escape(word) for word in (tree.text_of(name), *own) if word)
+    listed = rf"^export\s+(?:default\s+(?:{words})\b|\{{[^}}]*?\b(?:{words})\s*[,}}])"
+    is_listed = is_script and re.search(listed, tree.text, re.MULTILINE)
+    is_inner = enclosing(outside(name, 2), "^internal_module$", "body$|object_type") is not None
+    is_exported = is_listed or any(node.type == "export_statement" for node in outer)
+    return not (inside or is_inner or "private" in name.type) and bool(is_exported or not is_script)
 
 
 def _members_meant(
@@ -261,13 +280,17 @@ def _members_meant(
     owner = class_around(tree, node) if node is not None else ""
     if not owner:
         return []
-    member_places = members.places(old, owner)
-    declaring = (use for use in member_places.meant if use.declares and use.receiver is None)
+    places, is_private = members.places(old, owner), "private" in kind_of(node)
+    # ``#name`` is another member than ``name``.
+    meant, unclear = ([use for use in some if ("private" in kind_of(use.node)) == is_private]
+                      for some in (places.meant, places.unclear))  # fmt: skip
+    declaring = (use for use in meant if use.declares and use.receiver is None)
     declared = [use for use in declaring if use.node and class_around(tree, use.node) == owner]
-    is_again = tree.grammar != "python" and len(declared) > len(changed)
-    first = next((use for use in member_places.meant if use.declares), member)
-    is_first = first.start in changed or tree.grammar == "go"
-    if member_places.unclear or not is_first or is_again:
+    is_pair = _is_pair(tree, declared)
+    is_again = tree.grammar != "python" and len(declared) > len(changed) and not is_pair
+    first = next((use for use in meant if use.declares), member)
+    is_first = first.start in changed or tree.grammar == "go" or is_pair
+    if unclear or not is_first or is_again:
         return []
     others = [use for each in members.sharing(owner, old)
               for use in members.places(new, each).meant if use.declares]  # fmt: skip
@@ -275,7 +298,15 @@ def _members_meant(
         # A field and a method may have one name.
         is_method, *same = ("method" in kind_of(outside(use.node)) for use in (member, *others))
         others = [use for use, is_like in zip(others, same, strict=True) if is_like == is_method]
-    return [] if others else [*member_places.meant]
+    is_new = not others or _is_pair(tree, [member, *others])
+    return meant if is_new else []
+
+
+def _is_pair(tree: SyntaxTree, declared: list[Reference]) -> bool:
+    """Return whether two places are a getter and its setter, which are one member."""
+    heads = (tree.text_of(outside(use.node)).partition("(")[0] for use in declared)
+    words = sorted(word for head in heads for word in head.split()[-2:-1])
+    return words == ["get", "set"]
 
 
 def _collides(use: Reference, renamed: Reference) -> bool:

@@ -14,11 +14,9 @@ from lsp_server.text.syntax.name_uses import NameUse, Reference, leaf_before
 from lsp_server.text.syntax.nodes import child_of, enclosing, inner, kind_of, outside
 from lsp_server.text.syntax.python_references import called_with
 from lsp_server.text.syntax.resolved_names import (
-    HOOKS,
     ResolvedNames,
     bases_of,
     class_around,
-    element_of,
     is_property,
     receiver_of,
 )
@@ -38,6 +36,10 @@ _KEYS = re.compile(r"\bTypedDict\b|Enum\b|__(?:slots|match_args)__")
 """What strings that are names of members come with."""
 _ANY = re.compile("[Aa]ny|[Oo]bject|unknown|dynamic")
 _FUNCTION = re.compile(r"function|method|lambda|closure|constructor_d")
+_STRINGS = {"string_content", "string_fragment"}
+_KEY_OF = re.compile(r"\(?keyof\s+(.+?)\)?", re.DOTALL)
+_PICKED = re.compile(r"(?:(?:Pick|Omit)<)?\s*([\w.<>]+?)\s*[,\[]")
+"""The type of which another one takes or leaves what is named."""
 _LITERAL = re.compile(TABLE["patterns"]["literal of a type"])
 
 
@@ -66,7 +68,8 @@ class Members:
         the member by its name."""
         module = self._names.module
         uses = self._names.uses(name)
-        if _KEYS.search(self._tree.text + (module.tree.text if module else "")):
+        texts = self._tree.text + (module.tree.text if module else "")
+        if self._tree.grammar in _SCRIPTS or _KEYS.search(texts):
             uses = sorted([*uses, *self._quoted(name)], key=lambda use: use.start)
         is_beside = module is not None and self._tree.text in module.tree.text
         if module and not is_beside and module.uses(owner) and self._class_node(owner) is not None:
@@ -75,7 +78,7 @@ class Members:
         placed = [(use, use.node) for use in uses if use.node is not None]
         giving = (node for use, node in placed if self._gives(use, node))
         declaring = {class_around(self._tree, node) for node in giving}
-        sharing, root = self.sharing(owner, name), self._root(owner, declaring)
+        sharing, root = self.sharing(owner, name), self._root(owner, name, declaring)
         members: list[Reference] = []
         unclear = [*self._promised(placed, owner, sharing)]
         roots: dict[str, str] = {}
@@ -87,7 +90,7 @@ class Members:
                 unclear.append(use)
             elif owner_class:
                 if owner_class not in roots:
-                    roots[owner_class] = self._root(owner_class, declaring)
+                    roots[owner_class] = self._root(owner_class, name, declaring)
                 if owner_class in sharing or roots[owner_class] == root:
                     members.append(self._as_member(use, node, name))
         return MemberPlaces(tuple(members), tuple(unclear))
@@ -96,28 +99,34 @@ class Members:
         """Yield the strings that are a name."""
         for match in re.finditer(rf"""(?<=["']){name}(?=["'])""", self._tree.text):
             node = self._tree.node(*match.span())
-            if kind_of(node) == "string_content":
+            if kind_of(node) in _STRINGS:
                 yield Reference(*match.span(), NameUse.KEY, node=node)
 
     def _of_string(self, string: Node | None) -> str:
-        """Return the typed dictionary whose key a string is, or the enum, or the class whose
-        attributes it is listed in; empty where it is none."""
-        outer, dictionary = outside(string), outside(string, 2)
+        """Return the class whose member a string names: the key of a dictionary or of an object,
+        an enum, a list of attributes or a type that picks it; empty where it is none."""
+        tree, names, outer = self._tree, self._names, outside(string)
+        kind, parts, held = kind_of(outer), inner(outer), None
+        if kind == "literal_type":
+            picked = _PICKED.match(tree.text_of(enclosing(outer, "^(?:generic|lookup)_type$")))
+            return names.class_named(picked[1]) if picked else ""
+        if kind == "pair" and child_of(outer, "key") == string:
+            return names.class_named(names.expected(outside(outer)))
         listing = enclosing(outer, "^assignment$", "_definition$|^call$|^subscript$")
-        if string and re.match(r"__(?:slots|match_args)__\b", self._tree.text_of(listing)):
-            return class_around(self._tree, string)
-        if dictionary and kind_of(outer) == "pair" and child_of(outer, "key") == string:
-            return self._names.class_named(self._expected(dictionary))
-        held = child_of(outer, "value") if kind_of(outer) == "subscript" else None
-        if re.fullmatch(r"[A-Z]\w*", enum := self._tree.text_of(held)):
+        if string and re.match(r"__(?:slots|match_args)__\b", tree.text_of(listing)):
+            return class_around(tree, string)
+        if kind.startswith("subscript"):
+            held = child_of(outer, "value", "object")
+        if re.fullmatch(r"[A-Z]\w*", enum := tree.text_of(held)):
             return enum
-        if kind_of(outer) == "comparison_operator" and inner(outer)[0] == string:
-            held = inner(outer)[-1]
+        if tree.text_of(child_of(outer, "operator", "operators")) == "in" and parts[0] == string:
+            held = parts[-1]
         called = child_of(outside(outer), "function")
-        if kind_of(outer) == "argument_list" and inner(outer)[0] == string:
-            is_read = re.search(r"\.(?:get|pop|setdefault)$", self._tree.text_of(called))
+        if kind == "argument_list" and parts[0] == string:
+            is_read = re.search(r"\.(?:get|pop|setdefault)$", tree.text_of(called))
             held = child_of(called, "object") if is_read else None
-        return self._names.class_of(held)
+        key = _KEY_OF.fullmatch(names.expected(string))
+        return names.class_of(held) or (names.class_named(key[1]) if key else "")
 
     def sharing(self, owner: str, name: str) -> set[str]:
         """Return the types whose member ``name`` is called as that of ``owner``."""
@@ -154,7 +163,7 @@ class Members:
         parameter of one that is a field."""
         if use.use is NameUse.MEMBER and (use.declares or use.receiver != "this"):
             return use.declares
-        if self._tree.grammar not in _SCRIPTS:
+        if self._tree.grammar not in _SCRIPTS or node.type in _STRINGS:
             return False
         if use.use is NameUse.VARIABLE:
             return use.declares and is_property(node)
@@ -183,7 +192,7 @@ class Members:
             if before is None and (use.declares or path is None):
                 return class_around(self._tree, node)
             return self._of_receiver(before or path, owner)
-        if node.type == "string_content":
+        if node.type in _STRINGS:
             return self._of_string(outside(node))
         if use.use is NameUse.VARIABLE and self._gives(use, node):
             return class_around(self._tree, node)
@@ -269,7 +278,7 @@ class Members:
             text = tree.text_of(child_of(literal, "name", "type"))
             return class_around(tree, literal) if text == "Self" else self._names.class_named(text)
         if kind in ("literal_value", "object", "object_pattern"):
-            expected = self._names.class_named(self._expected(literal))
+            expected = self._names.class_named(self._names.expected(literal))
             unknown = None if self._may_be(literal, owner) else ""
             return expected or self._names.class_of(literal) or unknown
         if kind == "initializer_expression":
@@ -292,48 +301,6 @@ class Members:
         keys = (child_of(child, "key") or child for child in literal.named_children)
         return words >= {self._tree.text_of(key) for key in keys if "comment" not in key.type}
 
-    def _expected(self, node: Node, steps: int = 0) -> str:
-        """Return the type that is given where a literal is."""
-        tree, outer = self._tree, node.parent
-        if outer is None or steps > 6:
-            return ""
-        if outer.type in ("pair", "pair_pattern") and outer.parent is not None:
-            owner = self._names.class_named(self._expected(outer.parent, steps + 1))
-            key = tree.text_of(child_of(outer, "key"))
-            return self._names.type_of_member(owner, key) if owner else ""
-        if node.type == "object_pattern":
-            value, annotation = child_of(outer, "value", "right"), child_of(outer, "type")
-            if annotation is not None or value is None:
-                return tree.text_of(annotation)
-            held = self._names.type_of(value)
-            return element_of(held, is_loop=True) if outer.type.startswith("for") else held
-        annotation = child_of(outer, "type")
-        if annotation is not None and annotation != node:
-            return self._names.written(annotation)
-        if outer.type in ("as_expression", "satisfies_expression"):
-            return tree.text_of(outer.named_children[-1])
-        if outer.type in ("array", "list", "literal_value", "literal_element"):
-            around = outer.parent if outer.type == "literal_element" else outer
-            if kind_of(outer.parent) == "keyed_element":
-                around = outside(around)
-            return element_of(self._expected(around, steps + 1)) if around is not None else ""
-        if outer.type == "assignment_expression":
-            return self._names.type_of(child_of(outer, "left"))
-        if outer.type in ("arguments", "argument_list") and outer.parent is not None:
-            function = child_of(outer.parent, "function", "constructor")
-            called = tree.text_of(function).split(".")[-1]
-            if (setter := self._names.type_of(function)).startswith("Setter<"):
-                return element_of(setter)
-            if called == "append":
-                return element_of(self._names.type_of(child_of(function, "object")))
-            if called in HOOKS:
-                return tree.text_of(child_of(outer.parent, "type_arguments"))[1:-1]
-            return self._names.parameter(called, outer.named_children.index(node))
-        if outer.type in ("return_statement", "arrow_function"):
-            return tree.text_of(child_of(enclosing(outer, _FUNCTION), "return_type"))
-        is_value = re.match("parenthesized|binary|ternary|conditional", outer.type) is not None
-        return self._expected(outer, steps + 1) if is_value else ""
-
     # Classes
 
     def _class_node(self, name: str) -> Node | None:
@@ -346,16 +313,23 @@ class Members:
         bases = bases_of(self._tree, self._class_node(name))
         return [base for base in bases if (self._class_node(base) is not None) == only_known]
 
-    def _root(self, name: str, declaring: set[str]) -> str:
+    def _root(self, name: str, member: str, declaring: set[str]) -> str:
         """Return the first class of a line of descent that declares a member."""
         root, waiting, visited = name if name in declaring else "", [name], {name}
         while waiting:
-            for base in self._bases(waiting.pop(0)):
-                if base not in visited:
+            text = self._tree.text_of(self._class_node(heir := waiting.pop(0)))
+            for base in self._bases(heir):
+                if base not in visited and not re.search(left_out(base, member), text):
                     visited.add(base)
                     waiting.append(base)
                     root = base if base in declaring else root
         return root or f"{name}?"
+
+
+def left_out(base: str, member: str) -> str:
+    """Return the pattern of a type of TypeScript that has not this member of another one."""
+    named = rf"[^>]*[\"']{member}[\"']"
+    return rf"(?:Omit<\s*{base}\s*,{named}|Pick<\s*{base}\s*,(?!{named})\s*[|\"'])"
 
 
 def _is_short(use: Reference, node: Node, name: str) -> bool:

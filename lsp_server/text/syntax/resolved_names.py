@@ -38,11 +38,15 @@ _LISTED = re.compile(
     r"(.+)\[\]|\[\w*\](.+)|\[([^;\[\]]+)(?:;[^\n]*)?\]|map\[\w+\]([^\n]+)", re.DOTALL
 )
 _TUPLE = re.compile(r"(?:[Tt]uple)?[(\[](.*)[)\]]", re.DOTALL)
+_FUNCTION_TYPE = re.compile(
+    r"\(([^()]*)\)\s*=>.*|(?:\w+\.)?(?:FC|(?:V|Function)\w*Component)<(.*)>", re.DOTALL
+)
+"""A function of TypeScript, by its parameters, or a component of React, by its properties."""
 _MAPS = re.compile(r"[Dd]ict|Map|Record|Dictionary")
 _SAME = re.compile(
     r"(?:into_)?iter(?:_mut)?|stream|filter|slice|sort(?:ed)?|reversed?|list|tuple|set|ToList|Where"
     r"|OrderBy|clone|cloned|copy|copied|as_(?:ref|mut)|unwrap|expect|concat|toList|to_vec|collect"
-    r"|take|skip|borrow(?:_mut)?|to_owned|append"
+    r"|take|skip|borrow(?:_mut)?|to_owned|append|to(?:Sorted|Reversed|Spliced)|splice"
 )
 """Functions and methods that give what they are called on, or containers of the same."""
 _ELEMENT = re.compile(
@@ -52,6 +56,7 @@ _ELEMENT = re.compile(
 HOOKS = {"useState": "({0}, Setter<{0}>)", "useMemo": "{0}", "useRef": "{{ current: {0} }}"}
 """What functions of React give for a value, or for what a lambda returns."""
 _OBJECTS = ("object", "operand", "expression", "value")
+_RETURNS = re.compile(r"function|method|lambda|closure")
 _LOOPS = re.compile(r"^(?:for_|foreach|enhanced_for|range_clause)")
 _IMPORT = re.compile(
     r"^(?:import_statement|import_from_statement|import_spec|export_statement|variable_declarator)$"
@@ -142,7 +147,7 @@ def without_arguments(text: str) -> str:
 def _arguments(text: str) -> list[str]:
     pieces, depth = [""], 0
     for character in text:
-        depth += (character in "[<(") - (character in "]>)")
+        depth += (character in "[<({") - (character in "]>)}")
         if character == "," and not depth:
             pieces.append("")
         else:
@@ -265,6 +270,9 @@ class ResolvedNames:
             held = self.type_of(node.named_children[0], steps)
             is_slice = "slice" in (kind_of(child_of(node, "subscript")), kind[:5])
             return held if is_slice else self._element(held)
+        if kind in ("arrow_function", "function_expression", "lambda_expression"):
+            returned = self.tree.text_of(child_of(node, "return_type"))
+            return returned or self.type_of(child_of(node, "body"), steps)
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if re.search("^generator_exp|^(?:list|set)_compr", kind):
@@ -298,7 +306,8 @@ class ResolvedNames:
             return self._of_module(name) if self.tree.grammar == "go" else ""
         if here.use is NameUse.MEMBER:
             return self.type_of_member(class_around(self.tree, node), name, steps)
-        if checked := checked_type(self.tree, node, name):
+        checked = checked_type(self.tree, node, name)
+        if checked and " == " not in checked:
             return checked
         own = [pair for pair in self.declared(name) if pair[0].scope == here.scope]
         outer = outside(node, 2)
@@ -308,7 +317,16 @@ class ResolvedNames:
             own = [pair for pair in self.declared(name) if pair[0].scope
                    and pair[0].start < own[0][0].start < pair[0].scope.end][-1:]  # fmt: skip
         types = {self._declared(declared, steps) for use, declared in own if not use.is_foreign}
-        return types.pop() if len(types) == 1 else "" if types else self._of_module(name)
+        type_name = types.pop() if len(types) == 1 else "" if types else self._of_module(name)
+        return self._variant(type_name, checked) if checked else type_name
+
+    def _variant(self, union: str, checked: str) -> str:
+        """Return the one type of a union that has a value in a field: ``.field == value``."""
+        field, value = checked[1:].split(" == ")
+        kinds = (self._named(self.class_named(union)) or union).strip("|").split("|")
+        fields = {kind: self.type_of_member(self.class_named(kind), field) for kind in kinds}
+        same = [kind for kind, text in fields.items() if text.strip("\"'") == value]
+        return same[0].strip() if len(same) == 1 else union
 
     def _of_module(self, name: str) -> str:
         """Return the type of a variable of the module, or what a function of it returns."""
@@ -341,18 +359,25 @@ class ResolvedNames:
         outer = (node.parent for _, node in self.declared(name) if name.isidentifier())
         return next((node for node in outer if is_class(node)), None)
 
-    def parameter(self, name: str, number: int) -> str:
+    def parameter(self, name: str, number: int, *, is_method: bool = False) -> str:
         """Return the type of a parameter of a function that this file or its module has."""
-        declarations = [use for use in self.uses(name) if use.declares]
+        declarations = [use for use in self.uses(name)
+                        if use.declares and (use.use is NameUse.MEMBER) == is_method]  # fmt: skip
         if len(declarations) != 1 or declarations[0].is_foreign:
             is_foreign = bool(declarations) or self.tree.grammar == "go"
-            return self.module.parameter(name, number) if self.module and is_foreign else ""
+            module = self.module if is_foreign or is_method else None
+            return module.parameter(name, number, is_method=is_method) if module else ""
         function = outside(declarations[0].node)
         if is_class(function):
             constructors = (outside(node) for _, node in self.declared("constructor"))
             function = next((each for each in constructors if outside(each, 2) == function), None)
-        parameters = inner(child_of(child_of(function, "value") or function, "parameters"))
-        return self.tree.text_of(child_of(next(iter(parameters[number:]), None), "type"))
+        function = child_of(function, "value") or function
+        parameter = next(iter(inner(child_of(function, "parameters"))[number:]), None)
+        text = _BEFORE.sub("", self.tree.text_of(child_of(parameter, "type")))
+        for each in inner(child_of(function, "type_parameters")):
+            if self.tree.text_of(child_of(each, "name")) == text:
+                return self.tree.text_of(child_of(each, "constraint")).removeprefix("extends ")
+        return text
 
     def _of_field(self, held: str, name: str, steps: int) -> str:
         """Return the type of a field of something whose type is written so."""
@@ -414,6 +439,10 @@ class ResolvedNames:
             return self._of_method(before, name, arguments, steps)
         if name in ("new", "make") and arguments and self.tree.grammar == "go":
             return self.written(arguments[0])
+        return self._returned(called, name, steps)
+
+    def _returned(self, called: Node, name: str, steps: int) -> str:
+        """Return the type of what a function gives that is called by its name alone."""
         here = self.use_at(called, name)
         scope = here.scope if here is not None else None
         for use, declared in self.declared(name):
@@ -427,7 +456,9 @@ class ResolvedNames:
     def _of_method(self, before: Node, name: str, arguments: list[Node], steps: int) -> str:
         """Return the type of what a method of ``before`` returns."""
         if name in ("map", "flatMap") and arguments:
-            body = self.type_of(child_of(arguments[0], "body"), steps)
+            text = self.tree.text_of(arguments[0])
+            named = self._returned(arguments[0], text, steps) if text.isidentifier() else ""
+            body = named or self.type_of(arguments[0], steps)
             return body if name == "flatMap" or not body else f"list[{body}]"
         if name == "values":
             # ``map.values()``, ``Object.values(map)``
@@ -479,7 +510,9 @@ class ResolvedNames:
                 read = self._of_loop if _LOOPS.match(outer.type) else self._assigned
                 return read(value, position if several else -1, steps)
             if re.search(r"parameters$|^lambda_expression$|^arrow_function$", outer.type):
-                return self._of_lambda(outer, steps)
+                parameters = outer.named_children
+                number = parameters.index(last) if last in parameters else 0
+                return self._of_lambda(outer, number, steps)
             if re.search(r"(?:statement|definition|declaration|function_item)$", outer.type):
                 return ""
             last, outer = outer, outer.parent
@@ -564,12 +597,64 @@ class ResolvedNames:
                 return self.tree.text_of(value)
         return self.module._named(name) if self.module is not None else ""
 
-    def _of_lambda(self, parameters: Node, steps: int) -> str:
-        """Return the type of the parameter of a lambda that is called on a container's elements."""
+    def expected(self, node: Node | None, steps: int = 0) -> str:
+        """Return the type that is given where a literal or a lambda is."""
+        tree, outer = self.tree, outside(node)
+        if node is None or outer is None or steps > MOST_STEPS:
+            return ""
+        if node.type == "object_pattern":
+            return self._declared(node, steps)
+        annotation = child_of(outer, "type")
+        if annotation is not None and annotation != node:
+            return _BEFORE.sub("", self.written(annotation))
+        if outer.type in ("as_expression", "satisfies_expression"):
+            return tree.text_of(outer.named_children[-1])
+        if outer.type in ("array", "list", "literal_value", "literal_element"):
+            around = outer.parent if outer.type == "literal_element" else outer
+            around = outside(around) if kind_of(outer.parent) == "keyed_element" else around
+            return element_of(self.expected(around, steps + 1))
+        if outer.type == "pair" or node.type == "method_definition":
+            pair = outer if outer.type == "pair" else node
+            held = self.expected(outside(pair), steps + 1)
+            written = self._named(self.class_named(held)) or held
+            key = tree.text_of(child_of(pair, "key", "name"))
+            is_map = _MAPS.match(written) is not None
+            return element_of(written) if is_map else self._of_field(held, key, steps)
+        if outer.type == "assignment_expression":
+            return self.type_of(child_of(outer, "left"))
+        if outer.type in ("arguments", "argument_list"):
+            call, number = outer.parent, outer.named_children.index(node)
+            function = child_of(call, "function", "constructor")
+            called = tree.text_of(function).split(".")[-1]
+            if (setter := self.type_of(function)).startswith("Setter<"):
+                return element_of(setter)
+            if called == "append":
+                return element_of(self.type_of(child_of(function, "object")))
+            if called in HOOKS:
+                return tree.text_of(child_of(call, "type_arguments"))[1:-1]
+            before = tree.text_of(_receiver(function))
+            is_method = bool(before) and not self._is_module(before)
+            return self.parameter(called, number, is_method=is_method)
+        if outer.type in ("return_statement", "arrow_function"):
+            return tree.text_of(child_of(enclosing(outer, _RETURNS), "return_type"))
+        if outer.type == "switch_case":
+            return self.type_of(child_of(outside(outer, 2), "value"), steps)
+        if re.match("[!=]==?$", tree.text_of(child_of(outer, "operator"))):
+            sides = (child_of(outer, side) for side in ("left", "right"))
+            return self.type_of(next(side for side in sides if side != node), steps)
+        is_value = re.match("parenthesized|binary|ternary|conditional", outer.type) is not None
+        return self.expected(outer, steps + 1) if is_value else ""
+
+    def _of_lambda(self, parameters: Node, number: int, steps: int) -> str:
+        """Return the type of a parameter of a lambda whose type is told, or of one that is called
+        on a container's elements."""
         function = outside(parameters) if parameters.type.endswith("parameters") else parameters
-        outer = outside(function)
-        for _ in range(2):
-            outer = outside(outer) if "argument" in kind_of(outer) else outer
+        expected = self.expected(function, steps)
+        written = self._named(self.class_named(expected)) or expected
+        if match := _FUNCTION_TYPE.fullmatch(written):
+            given = [*_arguments(match[1] or f": {match[2]}")[number:], ""]
+            return given[0].partition(":")[2].strip()
+        outer = enclosing(outside(function), "^(?!.*argument)")
         called = child_of(outer, "function")
         if (setter := self.type_of(called, steps)).startswith("Setter<"):
             return element_of(setter)
