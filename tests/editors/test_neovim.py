@@ -63,6 +63,44 @@ def test_typing_what_is_suggested_keeps_the_rest(
     wait_for(lambda: not editor.ghost().startswith(ghost[3:]), "another suggestion or none")
 
 
+def test_a_key_right_behind_typed_ones_takes_what_is_left_of_a_suggestion(
+    neovim: OpenNeovim, project: Path, server: Server
+) -> None:
+    editor = neovim()
+    ghost = suggested(editor, server, project)
+    before = editor.text
+    editor.keys(ghost[:2].replace("<", "<lt>") + "<Tab>")
+    wait_for(lambda: editor.text == before + ghost, "all of it, once")
+    editor.keys("<Esc>u")
+    wait_for(lambda: editor.text == before + ghost[:2], "undo of the rest")
+    editor.keys("u")
+    wait_for(lambda: editor.text != before + ghost[:2], "undo of what was typed")
+
+
+def test_a_key_right_behind_something_else_takes_nothing(
+    neovim: OpenNeovim, project: Path, server: Server
+) -> None:
+    editor = neovim()
+    suggested(editor, server, project)
+    before = editor.text
+    editor.keys("9<Tab>!")
+    wait_for(lambda: editor.text.endswith("!"), "typed text")
+    line = before.split("\n")[-1]
+    assert editor.lines[-1] in (line + "9!", line + "9\t!", line + "9    !")
+
+
+def test_what_does_not_go_on_with_what_is_typed_goes_at_once(
+    neovim: OpenNeovim, project: Path, server: Server
+) -> None:
+    editor = neovim()
+    ghost = suggested(editor, server, project)
+    with server.halted_engine():
+        editor.type(ghost[0] + "9")
+        wait_for(lambda: editor.text.endswith("9"), "typed text")
+        assert not editor.ghost()
+        editor.keys("<BS><BS>")
+
+
 def test_words_and_lines_are_taken(neovim: OpenNeovim, project: Path, server: Server) -> None:
     editor = neovim()
     ghost = suggested(editor, server, project)

@@ -2,7 +2,15 @@
 
 local M = {}
 
-local has_methods = vim.fn.has('nvim-0.11') == 1
+--- Calls a method of a client, which is a plain function before Neovim 0.11.
+---@param client vim.lsp.Client
+---@param name string
+local function call(client, name, ...)
+  if vim.fn.has('nvim-0.11') == 1 then
+    return client[name](client, ...)
+  end
+  return client[name](...)
+end
 
 --- The running client of a buffer, or nil.
 ---@param bufnr? integer
@@ -29,12 +37,7 @@ end
 ---@param bufnr? integer
 ---@return integer? request id, nil when the server is gone
 function M.request(client, method, params, handler, bufnr)
-  local sent, id
-  if has_methods then
-    sent, id = client:request(method, params, handler, bufnr)
-  else
-    sent, id = client.request(method, params, handler, bufnr)
-  end
+  local sent, id = call(client, 'request', method, params, handler, bufnr)
   return sent and id or nil
 end
 
@@ -42,34 +45,21 @@ end
 ---@param method string
 ---@param params table
 function M.notify(client, method, params)
-  if has_methods then
-    client:notify(method, params)
-  else
-    client.notify(method, params)
-  end
+  call(client, 'notify', method, params)
 end
 
 ---@param client vim.lsp.Client
 ---@param id? integer
 function M.cancel(client, id)
-  if not id then
-    return
-  end
-  if has_methods then
-    client:cancel_request(id)
-  else
-    client.cancel_request(id)
+  if id then
+    call(client, 'cancel_request', id)
   end
 end
 
 ---@param client vim.lsp.Client
 ---@param force boolean
 function M.stop(client, force)
-  if has_methods then
-    client:stop(force)
-  else
-    client.stop(force)
-  end
+  call(client, 'stop', force)
 end
 
 --- Runs a command of the server.

@@ -5,16 +5,6 @@ local text = require('redraft.text')
 
 local M = {}
 
----@return boolean whether this Neovim draws suggestions itself
-function M.available()
-  return vim.lsp.inline_completion ~= nil
-end
-
----@param bufnr integer
-function M.attach(bufnr)
-  vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
-end
-
 ---@return boolean whether a suggestion is shown in this buffer
 function M.visible()
   local namespace = vim.api.nvim_get_namespaces()['nvim.lsp.inline_completion']
@@ -34,21 +24,49 @@ local function rest(item, row, col)
   if not item.range then
     return whole
   end
-  if item.range.start_row ~= row then
+  if item.range.start_row ~= row or item.range.start_col > col then
     return nil
   end
   local typed = vim.api.nvim_get_current_line():sub(item.range.start_col + 1, col)
-  return vim.startswith(whole, typed) and whole:sub(#typed + 1) or nil
+  return vim.startswith(whole, typed) and #typed < #whole and whole:sub(#typed + 1) or nil
+end
+
+---@param bufnr integer
+---@return table? completor what Neovim knows of a buffer, which has no public name
+---@return table class
+local function completor_of(bufnr)
+  local ok, capability = pcall(require, 'vim.lsp._capability')
+  local class = ok and capability.all and capability.all.inline_completion or {}
+  return class.request and class.active[bufnr], class
+end
+
+---@param bufnr integer
+function M.attach(bufnr)
+  vim.lsp.inline_completion.enable(true, { bufnr = bufnr })
+  vim.api.nvim_create_autocmd({ 'CursorMovedI', 'TextChangedP' }, {
+    group = vim.api.nvim_create_augroup('redraft.core:' .. bufnr, { clear = true }),
+    buffer = bufnr,
+    callback = function()
+      local completor = completor_of(bufnr)
+      local item = completor and completor.current
+      local row, col = unpack(vim.api.nvim_win_get_cursor(0))
+      if item and type(item.insert_text) == 'string' and not rest(item, row - 1, col) then
+        -- Neovim goes on drawing it until it has asked again, whatever was typed.
+        completor.current = nil
+        completor:hide()
+      end
+    end,
+  })
 end
 
 --- Tells the server how much of a suggestion was taken; its own command counts as all of it.
+---@param owner vim.lsp.Client
 ---@param item vim.lsp.inline_completion.Item
 ---@param taken string
-local function report(item, taken)
+local function report(owner, item, taken)
   local command = item.command
   local argument = command and command.arguments and command.arguments[1]
-  local owner = vim.lsp.get_client_by_id(item.client_id)
-  if not owner or type(argument) ~= 'table' then
+  if type(argument) ~= 'table' then
     return
   end
   local counted = vim.tbl_extend('force', argument, { length = text.character(taken, #taken, 'utf-16') })
@@ -61,21 +79,23 @@ end
 function M.accept(piece)
   return vim.lsp.inline_completion.get({
     on_accept = function(item)
+      local owner = assert(vim.lsp.get_client_by_id(item.client_id))
+      if piece == 'all' and owner.name ~= 'redraft' then
+        return item
+      end
       local row, col = unpack(vim.api.nvim_win_get_cursor(0))
       local left = rest(item, row - 1, col)
-      if piece == 'all' or not left or left == '' then
-        vim.bo.undolevels = vim.bo.undolevels
-        return item
+      if not left then
+        return nil
       end
+      -- Neovim itself would put all of it before what was typed of it meanwhile.
       local taken = text.piece(left, piece)
-      if taken == left then
-        vim.bo.undolevels = vim.bo.undolevels
-        return item
-      end
       text.insert(0, row - 1, col, col, taken)
       local whole = item.insert_text --[[@as string]]
-      report(item, whole:sub(1, #whole - #left + #taken))
-      M.trigger('automatic')
+      report(owner, item, whole:sub(1, #whole - #left + #taken))
+      if taken ~= left then
+        M.trigger(2)
+      end
       return nil
     end,
   })
@@ -87,16 +107,19 @@ function M.select(count)
 end
 
 --- Asks now. The public interface only asks by itself, after a rest; without it we wait for that.
----@param kind? 'automatic'
+---@param kind 1|2
 function M.trigger(kind)
-  local ok, capability = pcall(require, 'vim.lsp._capability')
-  local completion = ok and capability.all and capability.all.inline_completion
-  local completor = completion and completion.active[vim.api.nvim_get_current_buf()]
-  if completor and completor.request then
-    completor:request(kind == 'automatic' and 2 or 1)
-  else
+  local completor, class = completor_of(vim.api.nvim_get_current_buf())
+  if not completor then
     vim.api.nvim_exec_autocmds('CursorMovedI', { buffer = 0, modeline = false })
+    return
   end
+  completor.request = function(self, own_kind)
+    if own_kind == 1 or not require('redraft.inline').is_by_hand() then
+      class.request(self, own_kind)
+    end
+  end
+  completor:request(kind)
 end
 
 --- Takes the suggestion away without leaving insert mode.

@@ -94,9 +94,8 @@ end
 local function map(edit)
   for name, key in pairs(config.options.preview_keymaps) do
     if key then
-      vim.keymap.set('n', key, function()
-        M[name]()
-      end, { buffer = edit.bufnr, nowait = true, desc = 'Redraft: ' .. name:gsub('_', ' ') })
+      local description = 'Redraft: ' .. name:gsub('_', ' ')
+      vim.keymap.set('n', key, M[name], { buffer = edit.bufnr, nowait = true, desc = description })
     end
   end
 end

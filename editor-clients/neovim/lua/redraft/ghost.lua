@@ -15,13 +15,6 @@ local selected = {}
 local running = {}
 ---@type table<integer, boolean>
 local scheduled = {}
----@type table<integer, any[]> the text and the cursor that the user asked for by hand last
-local by_hand = {}
-
----@return boolean
-function M.available()
-  return true
-end
 
 ---@param bufnr integer
 local function clear(bufnr)
@@ -93,20 +86,15 @@ local function read(bufnr, items, encoding)
 end
 
 ---@param bufnr integer
----@param kind integer 1 asked for by hand, 2 while typing
+---@param kind 1|2
 local function ask(bufnr, kind)
   local owner = client.of_buffer(bufnr)
-  if not owner or vim.api.nvim_get_current_buf() ~= bufnr then
+  local is_asked = kind == 2 and require('redraft.inline').is_by_hand()
+  if not owner or is_asked or vim.api.nvim_get_current_buf() ~= bufnr then
     return
   end
   local tick = vim.api.nvim_buf_get_changedtick(bufnr)
   local cursor = vim.api.nvim_win_get_cursor(0)
-  local is_by_hand = by_hand[bufnr] and vim.deep_equal(by_hand[bufnr], { tick, cursor })
-  if kind == 2 and is_by_hand then
-    -- Neovim tells of a typed key after the keys that came right behind it: the user has asked since.
-    return
-  end
-  by_hand[bufnr] = kind == 1 and { tick, cursor } or nil
   client.cancel(owner, running[bufnr])
   local position = vim.lsp.util.make_position_params(0, owner.offset_encoding)
   local params = {
@@ -227,9 +215,9 @@ function M.select(count)
   end
 end
 
----@param kind? 'automatic'
+---@param kind 1|2
 function M.trigger(kind)
-  ask(vim.api.nvim_get_current_buf(), kind == 'automatic' and 2 or 1)
+  ask(vim.api.nvim_get_current_buf(), kind)
 end
 
 --- Takes the suggestion away without leaving insert mode.

@@ -19,6 +19,15 @@ function M.range(bufnr, hunk)
   return mark[1], mark[2], mark[3].end_row, mark[3].end_col
 end
 
+---@param bufnr integer
+---@param hunk redraft.Hunk
+---@return lsp.TextEdit
+local function text_edit(bufnr, hunk)
+  local row, col, end_row, end_col = M.range(bufnr, hunk)
+  local from, to = { line = row, character = col }, { line = end_row, character = end_col }
+  return { range = { start = from, ['end'] = to }, newText = hunk.new_text }
+end
+
 --- Text of the buffer between two places. A row after the last line stands for the end of the last line.
 ---@param bufnr integer
 ---@param row integer
@@ -130,9 +139,14 @@ end
 function M.place(bufnr, proposed, moved_rows, encoding, highlight)
   local hunks, dropped = {}, 0
   local rows = vim.api.nvim_buf_line_count(bufnr)
+  local function moved(position)
+    local now = { line = position.line + moved_rows, character = position.character }
+    if now.line >= rows then
+      return rows, 0
+    end
+    return text.place(bufnr, now, encoding)
+  end
   for _, one in ipairs(proposed) do
-    local from = { line = one.range.start.line + moved_rows, character = one.range.start.character }
-    local to = { line = one.range['end'].line + moved_rows, character = one.range['end'].character }
     ---@type redraft.Hunk
     local hunk = {
       mark = 0,
@@ -141,17 +155,8 @@ function M.place(bufnr, proposed, moved_rows, encoding, highlight)
       note = one.note or '',
       highlight = highlight or 'RedraftAdd',
     }
-    local row, col, end_row, end_col
-    if from.line >= rows then
-      row, col = rows, 0
-    else
-      row, col = text.place(bufnr, from, encoding)
-    end
-    if to.line >= rows then
-      end_row, end_col = rows, 0
-    else
-      end_row, end_col = text.place(bufnr, to, encoding)
-    end
+    local row, col = moved(one.range.start)
+    local end_row, end_col = moved(one.range['end'])
     hunk.mark = draw(bufnr, hunk, row, col, end_row, end_col)
     if M.fits(bufnr, hunk) then
       hunks[#hunks + 1] = hunk
@@ -183,14 +188,7 @@ function M.apply(bufnr, hunks)
   local edits, left_out = {}, 0
   for _, hunk in ipairs(hunks) do
     if M.fits(bufnr, hunk) then
-      local row, col, end_row, end_col = M.range(bufnr, hunk)
-      edits[#edits + 1] = {
-        range = {
-          start = { line = row, character = col },
-          ['end'] = { line = end_row, character = end_col },
-        },
-        newText = hunk.new_text,
-      }
+      edits[#edits + 1] = text_edit(bufnr, hunk)
     else
       left_out = left_out + 1
     end
@@ -209,14 +207,7 @@ function M.proposed_lines(bufnr, hunks)
   local scratch = vim.api.nvim_create_buf(false, true)
   vim.api.nvim_buf_set_lines(scratch, 0, -1, false, vim.api.nvim_buf_get_lines(bufnr, 0, -1, false))
   local edits = vim.tbl_map(function(hunk)
-    local row, col, end_row, end_col = M.range(bufnr, hunk)
-    return {
-      range = {
-        start = { line = row, character = col },
-        ['end'] = { line = end_row, character = end_col },
-      },
-      newText = hunk.new_text,
-    }
+    return text_edit(bufnr, hunk)
   end, hunks)
   vim.lsp.util.apply_text_edits(edits, scratch, 'utf-8')
   local lines = vim.api.nvim_buf_get_lines(scratch, 0, -1, false)

@@ -5,13 +5,25 @@ local config = require('redraft.config')
 
 local M = {}
 
+---@type any[]? the buffer, its text and the cursor for which the user asked by hand last
+local by_hand
+
+---@return any[]
+local function place()
+  local bufnr = vim.api.nvim_get_current_buf()
+  return { bufnr, vim.api.nvim_buf_get_changedtick(bufnr), vim.api.nvim_win_get_cursor(0) }
+end
+
+--- Neovim tells of a typed key after the keys right behind it: then the user may have asked already.
+---@return boolean whether the user asked by hand at this place
+function M.is_by_hand()
+  return vim.deep_equal(by_hand, place())
+end
+
 ---@return table the drawing in use
 local function drawing()
-  local core = require('redraft.core')
-  if core.available() and not config.options.own_ghost_text then
-    return core
-  end
-  return require('redraft.ghost')
+  local is_neovims = vim.lsp.inline_completion and not config.options.own_ghost_text
+  return require(is_neovims and 'redraft.core' or 'redraft.ghost')
 end
 
 ---@param bufnr integer
@@ -24,19 +36,11 @@ function M.visible()
   return drawing().visible()
 end
 
----@return boolean whether there was a suggestion to take
-function M.accept()
-  return drawing().accept('all')
-end
-
----@return boolean
-function M.accept_word()
-  return drawing().accept('word')
-end
-
----@return boolean
-function M.accept_line()
-  return drawing().accept('line')
+for name, piece in pairs({ accept = 'all', accept_word = 'word', accept_line = 'line' }) do
+  ---@return boolean whether there was a suggestion to take
+  M[name] = function()
+    return drawing().accept(piece)
+  end
 end
 
 function M.next()
@@ -49,13 +53,20 @@ end
 
 --- Asks for suggestions now, for several where the server has them.
 function M.trigger()
-  drawing().trigger()
+  by_hand = place()
+  vim.api.nvim_create_autocmd('InsertLeave', {
+    once = true,
+    callback = function()
+      by_hand = nil
+    end,
+  })
+  drawing().trigger(1)
 end
 
---- Asks again as if a key had been typed.
+--- Asks again for what was asked for last: by the key, or as if a key had been typed.
 function M.refresh()
   if client.of_buffer() then
-    drawing().trigger('automatic')
+    drawing().trigger(M.is_by_hand() and 1 or 2)
   end
 end
 
@@ -80,7 +91,8 @@ function M.map(keymaps)
     if key then
       vim.keymap.set('i', key, function()
         if name == 'trigger' or M.visible() then
-          M[name]()
+          -- Neovim looks for mappings before the keys typed ahead of this one are in the text.
+          vim.schedule(M[name])
           return ''
         end
         return key
