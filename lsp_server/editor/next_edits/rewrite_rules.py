@@ -77,6 +77,13 @@ class Rule:
         return is_operation and _CALL.search(self.template.kind) is not None and operands == holes
 
     @property
+    def words_came(self) -> set[str]:
+        """Return the words and signs that the template has and the pattern has not."""
+        before, after = ({leaf.text for leaf in term.leaves()}
+                         for term in (self.pattern, self.template))  # fmt: skip
+        return after - before
+
+    @property
     def is_same(self) -> bool:
         """Return whether an operator or kind of node is written as another of its sense."""
         old, new = ((each.text, each.kind) for each in (self.pattern, self.template))
@@ -161,8 +168,8 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     operand where more than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
 
-    arguments = [part for each in parts_of(rule.pattern) if "argument" in each.kind
-                 for part in each.parts]  # fmt: skip
+    arguments = [child for each in parts_of(rule.pattern) if "argument" in each.kind
+                 for child in each.parts]  # fmt: skip
 
     def is_given(term: Term) -> bool:
         return term.field not in _NAMES
@@ -190,11 +197,11 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     def opened(term: Term) -> Term:
         met = Counter[str]()
 
-        def number_of(part: Term) -> int | None:
-            if not is_given(part) or part.text not in numbers:
+        def number_of(child: Term) -> int | None:
+            if not is_given(child) or child.text not in numbers:
                 return None
-            met[part.text] += part.text in apart
-            return numbers[part.text] + met[part.text]
+            met[child.text] += child.text in apart
+            return numbers[child.text] + met[child.text]
 
         return _with_holes(term, number_of)
 
@@ -221,13 +228,13 @@ def _with_any_number(pattern: Term, template: Term) -> tuple[Term, Term]:
     """Return both for any number of arguments, where those of a message, which begin with a text,
     get others before or behind them."""
     for arguments in filter(_is_message, parts_of(pattern)):
-        given = [*map(_key, arguments.parts[1:-1])]
+        values = [*map(_key, arguments.parts[1:-1])]
         for others in parts_of(template):
             keys = [*map(_key, others.parts)] if "argument" in others.kind else []
-            for first in range(1, len(keys) - len(given)):
-                run = slice(first, first + len(given))
-                if keys[run] == given:
-                    pattern = _with_sequence(pattern, arguments, slice(1, len(given) + 1))
+            for first in range(1, len(keys) - len(values)):
+                run = slice(first, first + len(values))
+                if keys[run] == values:
+                    pattern = _with_sequence(pattern, arguments, slice(1, len(values) + 1))
                     return pattern, _with_sequence(template, others, run)
     return pattern, template
 
@@ -243,13 +250,12 @@ def _is_message(term: Term) -> bool:
 
 def _with_sequence(term: Term, inner: Term, run: slice) -> Term:
     """Return ``term`` with one hole for a ``run`` of the parts of ``inner``, which is in it."""
-    parts = [
-        _with_sequence(part, inner, run) if isinstance(part, Term) else part for part in term.parts
-    ]
+    children = [_with_sequence(child, inner, run) if isinstance(child, Term) else child
+                for child in term.parts]  # fmt: skip
     if term is inner:
-        start, end = parts[run][0].start, parts[run][-1].end
-        parts[run] = [Hole(ANY_NUMBER, start, end, is_sequence=True)]
-    return replace(term, parts=tuple(parts))
+        start, end = children[run][0].start, children[run][-1].end
+        children[run] = [Hole(ANY_NUMBER, start, end, is_sequence=True)]
+    return replace(term, parts=tuple(children))
 
 
 def _key(term: Term | Hole) -> tuple[object, ...]:
