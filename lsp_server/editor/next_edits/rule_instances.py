@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 ERROR = re.compile(r"[^%\n]*[eE]rr\w*\W*?$", re.MULTILINE)
 """Has no other verb and ends with an error, as what Go's ``%w`` is for."""
 _TRUTH = re.compile(r"[<>!]=*|[!=]==?|&&|in|instanceof")
-_CONDITION = re.compile(r"parenthesized|unary|ternary")
+_CONDITION = re.compile(r"^if|^while|^do_|^for|unary|ternary")
 _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
 _BINARY = re.compile(r"""["'](?=\w?b)\w{1,2}\+?["']""")
@@ -174,11 +174,10 @@ def _may_be_null(rule: Rule, now: SyntaxTree, node: Node) -> bool:
     if "??" not in {leaf.text for leaf in rule.template.leaves()}:
         return True
     operation = node if node.named_child_count else outside(node)
-    sides = [operation, *inner(operation)]
+    outer = next((each for each in (*around(operation),) if "parenthesized" not in each.type), None)
+    sides = [outer, operation, *inner(operation)]
     signs = {now.text_of(child_of(side, "operator")) for side in sides}
-    return not any(map(_TRUTH.fullmatch, signs)) and not _CONDITION.search(
-        kind_of(outside(operation))
-    )
+    return not _CONDITION.search(kind_of(outer)) and not any(map(_TRUTH.fullmatch, signs))
 
 
 def _is_made(rule: Rule, now: SyntaxTree, node: Node) -> bool:

@@ -636,7 +636,11 @@ class ResolvedNames:
             is_method = bool(before) and not self._is_module(before)
             return self.parameter(called, number, is_method=is_method)
         if outer.type in ("return_statement", "arrow_function"):
-            return tree.text_of(child_of(enclosing(outer, _RETURNS), "return_type"))
+            function = enclosing(outer, _RETURNS)
+            returned = tree.text_of(child_of(function, "return_type"))
+            call = outside(function, 2)
+            is_map = tree.text_of(child_of(call, "function")).endswith(".map") and not returned
+            return element_of(self.expected(call, steps + 1)) if is_map else returned
         if outer.type == "switch_case":
             return self.type_of(child_of(outside(outer, 2), "value"), steps)
         if re.match("[!=]==?$", tree.text_of(child_of(outer, "operator"))):
