@@ -36,7 +36,7 @@ from lsp_server.editor.next_edits.renames import (
 from lsp_server.shared.errors import EditRefused, WorkTakesTooLong
 from lsp_server.text.documents.document import Document
 from lsp_server.text.syntax.members import Members
-from lsp_server.text.syntax.name_uses import NameUse
+from lsp_server.text.syntax.name_uses import NameUse, Reference
 from lsp_server.text.syntax.nodes import child_of, enclosing_with, inner
 from lsp_server.text.syntax.resolved_names import ResolvedNames, class_around
 from lsp_server.text.text_edit import TextEdit
@@ -122,7 +122,15 @@ def next_edits(edits: list[RecordedEdit]) -> Found:
         return Found(())
     rename = rename_in(last, before)
     if rename is not None:
-        return Found(rename.edits(), _elsewhere_of(rename, before.tree))
+        others = _elsewhere_of(rename, before.tree)
+        if others is not None and others.is_parameter and others.owner:
+            # Calls on what the text tells the class of.
+            called = Members(before).places(others.name, others.owner).meant
+            named = renamed_arguments(ImportingFile("", before, called), rename, others.name)
+            keys = {each.start: Reference(each.start, each.end, NameUse.KEY) for each in named}
+            keys |= {use.start: use for use in rename.places}
+            rename = replace(rename, places=tuple(keys[start] for start in sorted(keys)))
+        return Found(rename.edits(), others)
     now = last.names_now()
     assert now is not None
     if signature := signature_change(last, before.tree, now.tree):

@@ -117,8 +117,7 @@ class Members:
             return class_around(tree, string)
         if kind.startswith("subscript"):
             held = child_of(outer, "value", "object")
-        if re.fullmatch(r"[A-Z]\w*", enum := tree.text_of(held)):
-            return enum
+        enum = tree.text_of(held) if self._class_node(tree.text_of(held)) else ""
         if tree.text_of(child_of(outer, "operator", "operators")) == "in" and parts[0] == string:
             held = parts[-1]
         called = child_of(outside(outer), "function")
@@ -126,7 +125,7 @@ class Members:
             is_read = re.search(r"\.(?:get|pop|setdefault)$", tree.text_of(called))
             held = child_of(called, "object") if is_read else None
         key = _KEY_OF.fullmatch(names.expected(string))
-        return names.class_of(held) or (names.class_named(key[1]) if key else "")
+        return names.class_of(held) or (names.class_named(key[1]) if key else enum)
 
     def sharing(self, owner: str, name: str) -> set[str]:
         """Return the types whose member ``name`` is called as that of ``owner``."""

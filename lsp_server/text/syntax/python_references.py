@@ -88,7 +88,7 @@ class _PythonMembers:
         self._functions: dict[str, list[tuple[Scope, Node]]] | None = None
         outer = ((_CLASS.match(self.tree.text, scope.start), scope)
                  for use in names for scope in use.scopes)  # fmt: skip
-        self._classes = {match[1]: scope for match, scope in outer if match}
+        self._classes = {match[1]: scope for match, scope in outer if match and scope.is_class}
 
     def class_of(self, use: Occurrence) -> Scope | None:
         """Return the class whose member an attribute is: by ``self``, ``cls`` or its own name."""
