@@ -20,7 +20,6 @@ _PARENTS = {
 }
 """Branches at every depth, so that a wrong mask or position shows."""
 
-
 _TOLERANCES, _OTHERWISE = {"fp32": 1e-3, "int8": 0.5}, 0.15
 """Largest distance of logits from the module's, relative to the distance between those of different
 rows. Those of a wrong mask or position lie as far as other rows'."""

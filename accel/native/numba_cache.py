@@ -59,7 +59,6 @@ class State(structref.StructRefProxy):
 
 structref.define_proxy(State, _StateType, ["fields"])
 
-
 _typeof_array = typeof_impl.dispatch(np.ndarray)
 
 

@@ -25,7 +25,6 @@ WORDS = {
 }
 """What a model does, as people read it."""
 
-
 _SHOWN = (
     *("name", "names", "paths", "source", "family", "parameters", "bits", "context_tokens"),
     *("licence", "terms", "purpose", "does", "problem"),

@@ -23,7 +23,6 @@ AFTER_TOKENS = 24
 MOST_FETCHED = 8192
 """Items of a table that are prefetched at most; more would drive out others."""
 
-
 FIRST_REACH = 4
 """Tokens up to so far away are on level 0; each level reaches twice as far as the one before."""
 

@@ -20,7 +20,6 @@ _Number = TypeVar("_Number", int, float)
 _MOST = 1 << 24
 """No size of a decoder is larger."""
 
-
 FAMILIES = {
     "llama": Family(is_interleaved=True),
     "qwen2": Family(is_interleaved=False),

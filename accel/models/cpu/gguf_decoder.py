@@ -44,7 +44,6 @@ from operating_system.machine import cores
 
 _log = logging.getLogger(__name__)
 
-
 IN_FP32 = "in_proj_a.weight", "in_proj_b.weight", "conv1d.weight"
 """Suffixes of the names of matrices that are computed in fp32."""
 

@@ -37,7 +37,6 @@ EDIT_COMMAND = "redraft.editWithInstruction"
 """The client's own command, which asks for the instruction. It is not among ours: clients register
 every command that a server announces, and two of one name collide."""
 
-
 TRIGGERS = [".", "(", "[", "="]
 """Characters that open the menu by themselves. Enter after one of them begins no new line: editors
 that take the first item by Enter would put in a suggestion instead."""

@@ -31,7 +31,6 @@ from repo_index.common_ends import common_ends
 if TYPE_CHECKING:
     from lsp_server.tasks.apply.readings import WholeReading
 
-
 MOST_CELLS, HUNK_LINES, MOST_HUNKS = 5_000_000, 4, 200
 """Pairs of lines of file and snippet that are compared; a hunk counts as some more lines."""
 LONGEST, LONGEST_SHOWN = 100_000, 10_000

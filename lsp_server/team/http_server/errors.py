@@ -17,7 +17,6 @@ OF_THE_REQUEST = (
 )
 """Errors of the engine process that are about what was asked; their messages are for the client."""
 
-
 _OPENAI_CODES = {"PromptTooLong": "context_length_exceeded"}
 """What OpenAI calls errors of the engine, where clients know them by that."""
 
