@@ -20,8 +20,7 @@ from accel.models.base import Model
 from accel.models.batch import tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.acceptance_rate import expected_hits
-from accel.planning.fixed_batch_planner import FixedBatchPlanner
-from accel.planning.planner import AdaptivePlanner, Planner
+from accel.planning.planner import AdaptivePlanner, FixedBatchPlanner, Planner
 from accel.text.families import Order
 from accel.text.other_files import Snippet
 from accel.text.prompts import Prompt, fim_prompt

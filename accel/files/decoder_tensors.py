@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.files.gguf.block_types import SMALL_BLOCK
+from accel.files.gguf.header import SMALL_BLOCK
 from accel.files.hybrid import KERNEL, Hybrid, gated_query_rows, head_rows, turned_order
 
 EMBEDDING, HEAD, NORM = "model.embed_tokens.weight", "lm_head.weight", "model.norm.weight"

@@ -16,13 +16,13 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from accel.errors import BrokenModel, UnsupportedModel
+from accel.errors import BrokenModel, ModelNotFound, UnsupportedModel
 from accel.files.decoder_tensors import Architecture
 from accel.files.folder_architecture import FolderArchitecture, folder_architecture
 from accel.files.folder_hybrid import PASSED_OVER, is_of, text_config
 from accel.files.gguf.architecture import ADVICE, HYBRIDS, read_architecture
-from accel.files.gguf.block_types import SMALL_BLOCK
 from accel.files.gguf.file import SETTLED_NS, GgufFile, is_gguf
+from accel.files.gguf.header import SMALL_BLOCK
 from accel.files.gguf.metadata import AGAIN, StringArray
 from accel.files.gguf.rope_frequencies import read_rope_frequencies
 from accel.files.gguf.vocabulary import read_vocabulary
@@ -331,8 +331,6 @@ class FolderModel(ModelFile):
     def tokenizer(self) -> Tokenizer:
         if (self.path / "tokenizer.json").is_file():
             return Tokenizer.from_folder(self.path)
-        from accel.models.hf_text import converted
-
         return Tokenizer.from_folder(self.path, converted(self.path))
 
     def token_bytes(self, dtype: str, kv_type: str) -> int:
@@ -402,3 +400,17 @@ def _licence(card: Path) -> str:
     except OSError:
         return ""
     return match.group(1) if match else ""
+
+
+def converted(folder: Path) -> str:
+    """``tokenizer.json`` made by transformers from an older format. Raises ModelNotFound where it
+    cannot be."""
+    from transformers import AutoTokenizer
+
+    try:
+        slow = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+        return str(slow.backend_tokenizer.to_str())
+    except Exception as error:
+        raise ModelNotFound(
+            f"{folder} holds no tokenizer.json that can be read; fetch the whole model"
+        ) from error

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from accel.planning.fixed_batch_planner import FixedBatchPlanner
-from accel.planning.planner import Planner
+from accel.planning.planner import FixedBatchPlanner, Planner
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.files.gguf.block_types import BLOCK_TYPES
+from accel.files.gguf.header import BLOCK_TYPES
 
 NUMBERS = {kind.name: number for number, kind in BLOCK_TYPES.items()}
 ALIGNMENT = 32

@@ -8,8 +8,8 @@ import pytest
 from gguf_writer import stored
 
 from accel.errors import UnsupportedModel
-from accel.files.gguf.block_types import BLOCK_TYPES, GgmlType
 from accel.files.gguf.dequantise import can_be_read, dequantise
+from accel.files.gguf.header import BLOCK_TYPES, GgmlType
 
 TYPES = {kind.name: (number, kind) for number, kind in BLOCK_TYPES.items()}
 KNOWN = [name for name, (_, kind) in TYPES.items() if can_be_read(kind)]

@@ -26,7 +26,7 @@ from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
-from accel.verification.entropy import entropy_tokens
+from accel.verification.choosing import entropy_tokens
 from accel.verification.sampling import Sampling
 
 END = 299

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from accel.models.costs.forward_costs import ForwardCosts
-from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import FixedBatchPlanner
 from tests.benchmarks.planners import frozen
 
 ROWS = [1, 4, 8, 12, 16, 32]

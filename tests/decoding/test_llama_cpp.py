@@ -22,7 +22,7 @@ from accel.files.model_options import ModelOptions
 from accel.models.llama_cpp import tree_context
 from accel.models.llama_cpp.model import LlamaCppModel
 from accel.models.llama_cpp.tree_context import LEAVES
-from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import FixedBatchPlanner
 from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

@@ -36,7 +36,7 @@ from accel.models.llama_cpp.library_files import (
 from accel.models.llama_cpp.model import WIDTHS, LlamaCppModel
 from accel.models.llama_cpp.opening import kind_of
 from accel.models.model_file import GgufModel, model_file
-from accel.planning.fixed_batch_planner import FixedBatchPlanner
+from accel.planning.planner import FixedBatchPlanner
 from tests.llama_cpp_package import has_package
 
 installed = pytest.mark.skipif(not has_package(), reason="llama-cpp-python is not installed")

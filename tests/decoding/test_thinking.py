@@ -9,8 +9,7 @@ import pytest
 from text_cases import data_beside
 from tiny_models import byte_tokenizer
 
-from accel.text.chat import chat_tokens, conversation_tokens
-from accel.text.thinking import switched_off
+from accel.text.chat import chat_tokens, conversation_tokens, switched_off
 from accel.text.tokenizer import Tokenizer
 
 DATA = data_beside(__file__)

@@ -7,7 +7,7 @@ import pytest
 
 from accel.draft_tree import DraftTree, Source
 from accel.planning.acceptance_rate import expected_hits
-from accel.verification.entropy import entropy_tokens
+from accel.verification.choosing import entropy_tokens
 from accel.verification.verify_tree import verify_tree
 from tests.draft_trees import accepted_path, merged
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import UnsupportedModel
-from accel.files.gguf.block_types import GgmlType
+from accel.files.gguf.header import GgmlType
 from accel.files.gguf.metadata import OTHER_TYPE
 
 Blocks: TypeAlias = NDArray[np.uint8]

@@ -5,6 +5,7 @@ Source: the GGUF specification (ggml's docs/gguf.md), versions 2 and 3.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from io import FileIO
 from math import prod
@@ -16,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.errors import BrokenModel, UnsupportedModel
-from accel.files.gguf.block_types import BLOCK_TYPES, GgmlType
 from accel.files.gguf.metadata import AGAIN, OTHER_TYPE, Metadata, StringArray, Value
 from accel.files.safetensors import check_not_stand_in
 
@@ -43,6 +43,30 @@ _TEXT, _LIST, _BOOL = 8, 9, 7
 _NUMBERS = dict(enumerate(("<u1", "<i1", "<u2", "<i2", "<u4", "<i4", "<f4", "?")))
 _NUMBERS |= {10: "<u8", 11: "<i8", 12: "<f8"}
 """numpy's name of each kind of number."""
+
+_TYPES_FILE = Path(__file__).with_name("block_types.json")
+SMALL_BLOCK = 32
+"""Values of the smallest quantised blocks: our own forward takes sizes that are made of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class GgmlType:
+    """One way to store values. A row is a whole number of blocks."""
+
+    name: str
+    values: int
+    """Values of a block."""
+    nbytes: int
+    """Bytes of a block."""
+
+
+BLOCK_TYPES = {
+    number: GgmlType(*fields)
+    for number, *fields in json.loads(
+        Path(__file__).with_name("block_types.json").read_text("utf-8")
+    )
+}
+"""By the number that a file has for it, as the specification's ``ggml_type``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 from accel.errors import BrokenModel, UnsupportedModel
 from accel.files.decoder_tensors import Architecture, DecoderTensor, decoder_tensors
 from accel.files.gguf.architecture import ADVICE
-from accel.files.gguf.block_types import GgmlType
 from accel.files.gguf.dequantise import can_be_read, dequantise
 from accel.files.gguf.file import GgufFile
-from accel.files.gguf.header import shown
+from accel.files.gguf.header import GgmlType, shown
 from accel.files.gguf.metadata import AGAIN, OTHER_TYPE
 from accel.files.gguf.rope_frequencies import FACTORS
 

@@ -14,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.files.gguf.block_types import BLOCK_TYPES
+from accel.files.gguf.header import BLOCK_TYPES
 
 _VERSION = 3
 _ALIGNMENT = 32

@@ -12,8 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
-from lsp_server.commands.cli.first_choice import choose_if_none
+from lsp_server.commands.cli.fetch_and_compile import choose_if_none, fetch_and_compile
 from lsp_server.commands.cli.progress import shown_progress
 from lsp_server.commands.cli.terminal import terminal
 from lsp_server.commands.demo import show

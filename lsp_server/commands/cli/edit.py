@@ -24,7 +24,7 @@ from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, 
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
-from lsp_server.text.documents.line_ranges import offsets_of_lines
+from lsp_server.text.documents.document import offsets_of_lines
 from lsp_server.text.documents.secret_documents import file_reason, withheld_warning
 from lsp_server.text.syntax.languages import language_of_path
 

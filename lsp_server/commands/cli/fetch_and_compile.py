@@ -1,4 +1,4 @@
-"""Fetches a model, and compiles meanwhile what every model calls."""
+"""Fetches a model, compiles meanwhile what every model calls, and chooses the model if none is."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from pathlib import Path
 
 from accel.errors import AccelError
 from accel.models.model_file import model_file
+from lsp_server.editor.daemon.control import ask_daemon
 from lsp_server.engine.compiling import ParallelCompile
 from lsp_server.engine.warming import parts_for_any_model, parts_to_compile
 from lsp_server.engine.workspaces import lookup_parts
+from lsp_server.models.catalogue import model_at
+from lsp_server.models.choices import field_of, read_choices, write_choice
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import DEFAULT, OfferedModel
 from lsp_server.models.progress import COMPILING, Report
@@ -60,3 +63,24 @@ def compile_for(file: Path, report: Report) -> None:
 def _wait(compiling: ParallelCompile, report: Report) -> None:
     if compiling.total:
         compiling.wait(partial(report, COMPILING))
+
+
+def choose_if_none(file: Path, wanted_for: str | None = None) -> str:
+    """Choose a fetched model if none is chosen, and return a sentence that says so, or how to
+    choose it. ``wanted_for`` chooses it for this purpose in any case. Raises RedraftError."""
+    if wanted_for is not None:
+        return f"it is chosen for {_chosen(wanted_for, file)}"
+    model = model_at(str(file))
+    is_for_next_edits = "next-edit" in model.does and "fim" not in model.does
+    purpose = "next-edits" if is_for_next_edits else "completion"
+    purpose_option = f" --for {purpose}" if is_for_next_edits else ""
+    fits = is_for_next_edits or "fim" in model.does
+    if not fits or getattr(read_choices(), field_of(purpose)):
+        return f"`redraft models use {file.stem}{purpose_option}` chooses it"
+    return f"it is chosen for {_chosen(purpose, file)}, where nothing was"
+
+
+def _chosen(purpose: str, file: Path) -> str:
+    write_choice(purpose, str(file))
+    ask_daemon("models")
+    return purpose

@@ -13,8 +13,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
-from lsp_server.commands.cli.first_choice import choose_if_none
+from lsp_server.commands.cli.fetch_and_compile import choose_if_none, fetch_and_compile
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import (
     agree_to_licence,

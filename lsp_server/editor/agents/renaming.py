@@ -13,8 +13,7 @@ from lsp_server.editor.next_edits.importers import looks_into_others
 from lsp_server.editor.next_edits.renames import Rename, rename_at
 from lsp_server.editor.next_edits.words import refuse_many
 from lsp_server.shared.errors import EditRefused
-from lsp_server.text.documents.document import split_lines
-from lsp_server.text.documents.line_ranges import offsets_of_lines
+from lsp_server.text.documents.document import offsets_of_lines, split_lines
 from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.syntax.resolved_names import ResolvedNames
 from lsp_server.text.text_edit import TextEdit

@@ -25,8 +25,13 @@ from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.tasks.apply.edit_text import EditFields, apply_update, makes_file, updates_of
 from lsp_server.tasks.apply.replacements import FileUpdate
-from lsp_server.text.documents.document import Document, line_end, split_lines, with_line_feeds
-from lsp_server.text.documents.line_ranges import offsets_of_lines
+from lsp_server.text.documents.document import (
+    Document,
+    line_end,
+    offsets_of_lines,
+    split_lines,
+    with_line_feeds,
+)
 from lsp_server.text.syntax.languages import language_of_path
 from lsp_server.text.text_edit import TextEdit
 

@@ -26,8 +26,7 @@ from lsp_server.editor.completion.automatic_trigger import (
 from lsp_server.editor.completion.bracket_cache import DocumentBrackets
 from lsp_server.editor.completion.cache import CacheHit, SuggestionCache
 from lsp_server.editor.completion.postfilter import shown_text
-from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest
-from lsp_server.editor.completion.running import Running
+from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest, Running
 from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface

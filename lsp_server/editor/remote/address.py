@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from lsp_server.shared.errors import ModelUnavailable
-from operating_system.container_host import HOST_NAMES, is_container_host
+from operating_system.system import HOST_NAMES, is_container_host
 
 WHERE = "correct the setting redraft.server.url"
 

@@ -51,7 +51,7 @@ def edit_work(engine: Engine, job: EditJob, index: Any, cancelled: Cancelled) ->
 
 def edit_task(engine: Engine, job: EditJob, piece: str, index: Any, cancelled: Cancelled) -> Task:
     """Return the task that rewrites a piece of a job's selection. Raises AccelError."""
-    from accel.verification.entropy import entropy_tokens
+    from accel.verification.choosing import entropy_tokens
 
     prompt = edit_prompt(engine, replace(job, selection=piece))
     watch = LoopWatch(piece, cancelled)

@@ -21,10 +21,10 @@ from lsp_server.team.http_server.answer_text import AnswerPiece
 from lsp_server.team.http_server.apply import apply_for, message_of
 from lsp_server.team.http_server.errors import invalid
 from lsp_server.team.http_server.generation_fields import Content, GenerationFields, text_of
-from lsp_server.team.http_server.logprobs import chat_logprobs
 from lsp_server.team.http_server.openai_completions import CompletionEvents, openai_route
 from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.http_server.tool_calls import call_grammar, function_of, spelt
+from lsp_server.team.http_server.usage import chat_logprobs
 
 DEFAULT_TOKENS = 4096
 ROLES = {"system": "system", "developer": "system", "user": "user", "assistant": "assistant"}

@@ -26,11 +26,10 @@ from lsp_server.team.http_server.generation import (
     owned,
 )
 from lsp_server.team.http_server.generation_fields import GenerationFields, batch_of
-from lsp_server.team.http_server.logprobs import CompletionLogprobs
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.rate_limits import RequestLimits
 from lsp_server.team.http_server.streaming import EVENT_HEADERS
-from lsp_server.team.http_server.usage import finish_reason, usage
+from lsp_server.team.http_server.usage import CompletionLogprobs, finish_reason, usage
 
 DEFAULT_TOKENS = 256
 DONE = b"data: [DONE]\n\n"

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from accel.verification.entropy import entropy_tokens
+from accel.verification.choosing import entropy_tokens
 from tests.benchmarks.edits.methods import EditMethod, efficientedit
 from tests.benchmarks.methods import MethodSetup
 from tests.benchmarks.published.efficientedit_verifiers import (

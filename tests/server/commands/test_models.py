@@ -27,7 +27,7 @@ from accel.models.costs.learnt_costs import LearntCosts
 from accel.models.costs.profile_store import ProfileStore
 from accel.models.fingerprint import fingerprint
 from lsp_server.commands.cli import models as command
-from lsp_server.commands.cli.first_choice import choose_if_none
+from lsp_server.commands.cli.fetch_and_compile import choose_if_none
 from lsp_server.commands.cli.main import main
 from lsp_server.models import catalogue
 from lsp_server.models.catalogue import find_model, known_models

@@ -15,7 +15,7 @@ from served import KEY, Served
 
 from lsp_server.editor.remote.address import ServerAddress
 from lsp_server.shared.errors import ModelUnavailable
-from operating_system import container_host
+from operating_system import system
 
 NAME = "host.docker.internal"
 ENTER = 'mount --bind "$0" /etc/hosts && mount -t tmpfs none /run && touch /run/.containerenv'
@@ -25,8 +25,8 @@ ENTER = 'mount --bind "$0" /etc/hosts && mount -t tmpfs none /run && touch /run/
 def container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Makes this process think that it is in a container; its table of hosts."""
     (tmp_path / "mark").touch()
-    monkeypatch.setattr(container_host, "MARKS", (tmp_path / "absent", tmp_path / "mark"))
-    monkeypatch.setattr(container_host, "KNOWN_HOSTS", tmp_path / "hosts")
+    monkeypatch.setattr(system, "MARKS", (tmp_path / "absent", tmp_path / "mark"))
+    monkeypatch.setattr(system, "KNOWN_HOSTS", tmp_path / "hosts")
     (tmp_path / "hosts").write_text(f"127.0.0.1 localhost\n172.17.0.1\tother {NAME}\n")
     return tmp_path / "hosts"
 
@@ -52,7 +52,7 @@ def test_a_name_that_a_network_might_answer_for_is_refused(
 def test_outside_of_a_container_the_name_is_refused(
     container: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(container_host, "MARKS", ())
+    monkeypatch.setattr(system, "MARKS", ())
     with pytest.raises(ModelUnavailable, match="not known here"):
         ServerAddress.of(f"http://{NAME}:8017")
 
