@@ -177,17 +177,16 @@ class Engine(ModelRunner):
         return whether a prompt takes much longer or shorter than these expected."""
         if (learnt := self.model.learnt) is not None:
             learnt.save()
-        prompt_s = self.planner.prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
+        prompt_s = self.planner.costs.prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
         if abs(log(prompt_s / self._prompt_s)) < log(MUCH_LONGER):
             return False
         self._go_by_costs()
         return True
 
     def _go_by_costs(self) -> None:
-        self._prompt_s = self.planner.prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
-        quick = (
-            rows for rows in PREFILL_ROWS if self.planner.prefill_seconds(rows, 0) <= PREFILL_S
-        )
+        prefill_seconds = self.planner.costs.prefill_seconds
+        self._prompt_s = prefill_seconds(PREFILL_ROWS[0], TYPICAL_PREFIX)
+        quick = (rows for rows in PREFILL_ROWS if prefill_seconds(rows, 0) <= PREFILL_S)
         self.prefill_rows = next(quick, PREFILL_ROWS[-1])
         self.suffix_budget = self._suffix_budget()
 
@@ -197,7 +196,7 @@ class Engine(ModelRunner):
         quick = (
             rows
             for rows in range(MOST_SUFFIX, LEAST_SUFFIX, -SUFFIX_STEP)
-            if self.planner.prefill_seconds(rows, TYPICAL_PREFIX) <= NEW_LINE_S
+            if self.planner.costs.prefill_seconds(rows, TYPICAL_PREFIX) <= NEW_LINE_S
         )
         return next(quick, LEAST_SUFFIX)
 

@@ -36,6 +36,9 @@ class DraftPlan:
 class Planner(ABC):
     """A planner of the drafts of one model in one dtype on one device, which all requests share."""
 
+    costs: CostTable
+    """Costs of forwards outside of a request: for prompts, and for time limits."""
+
     def __init__(self) -> None:
         self.company = Company()
         """Requests that share forwards now."""
@@ -45,22 +48,9 @@ class Planner(ABC):
         """A notice about the drafts for users; empty where drafts are made as usual."""
         return ""
 
-    @property
-    @abstractmethod
-    def costs(self) -> CostTable:
-        """Costs of forwards outside of a request: for prompts, and for time limits."""
-
     @abstractmethod
     def begin(self, *, is_edit: bool = False) -> DraftPlan:
         """Return the plan of a new request."""
-
-    def seconds(self, rows: int, context: int) -> float:
-        """Return the seconds of a forward of ``rows`` rows after ``context`` tokens."""
-        return self.costs.seconds(rows, context)
-
-    def prefill_seconds(self, rows: int, context: int) -> float:
-        """Return the seconds of a forward of ``rows`` rows of a prompt."""
-        return self.costs.prefill_seconds(rows, context)
 
 
 class AdaptivePlanner(Planner):
@@ -71,14 +61,10 @@ class AdaptivePlanner(Planner):
     ) -> None:
         """See ``CostTable``."""
         super().__init__()
-        self._costs = CostTable(costs, limit, widths=widths)
-
-    @property
-    def costs(self) -> CostTable:
-        return self._costs
+        self.costs = CostTable(costs, limit, widths=widths)
 
     def begin(self, *, is_edit: bool = False) -> DraftPlan:
-        return DraftPlan(self._costs, company=self.company)
+        return DraftPlan(self.costs, company=self.company)
 
 
 class FixedBatchPlanner(Planner):
@@ -93,11 +79,7 @@ class FixedBatchPlanner(Planner):
         self._tables = {rows: CostTable(costs, rows, widths=(rows,)) for rows in self._sizes}
         self.chosen = {kind: self._fastest(kind) for kind in TYPICAL_TOKENS}
         """Batch sizes by kind of text; 1 where drafts do not pay."""
-        self._costs = self._tables[self.chosen[COMPLETIONS]]
-
-    @property
-    def costs(self) -> CostTable:
-        return self._costs
+        self.costs = self._tables[self.chosen[COMPLETIONS]]
 
     @property
     def notice(self) -> str:

@@ -235,8 +235,8 @@ def test_requests_of_an_adaptive_planner_share_costs_and_no_acceptance() -> None
     assert [planner.costs.padding(rows, 0) for rows in range(1, 18)] == [
         table.padding(rows, 0) for rows in range(1, 18)
     ]
-    assert [planner.seconds(rows, 0) for rows in (1, 8, 16, 40)] == [2.0, 2.0, 7.0, 7.0]
-    assert planner.prefill_seconds(40, 0) == 7.0 * 40 / 16
+    assert [planner.costs.seconds(rows, 0) for rows in (1, 8, 16, 40)] == [2.0, 2.0, 7.0, 7.0]
+    assert planner.costs.prefill_seconds(40, 0) == 7.0 * 40 / 16
     one, other = planner.begin(), planner.begin(is_edit=True)
     assert one.costs is other.costs is planner.costs
     assert one.acceptance is not other.acceptance

@@ -81,7 +81,7 @@ class CopyDrafter:
         self._last_instruction = ("", "")
         self._classes = rows_of.classes_of(codec)
         self.weights = rows_of.row_weights()
-        self._saved_s = 0.0
+        self.saved_s = 0.0
         self._free = VerifyCosts.free(0)
         self.begin(DraftRequest(np.empty(0, np.int32)))
 
@@ -149,17 +149,12 @@ class CopyDrafter:
         self._step_s = float(costs.seconds[len(tree)]) + DRAFTED_STEP_S
         return tree
 
-    @property
-    def saved_s(self) -> float:
-        """Seconds that the last tree of ``draft_within`` is expected to save."""
-        return self._saved_s
-
     def _grow(self, max_nodes: int, costs: VerifyCosts, rate: float) -> DraftTree:
         if max_nodes <= 0:
             return DraftTree.empty()
         looked_up, sources = self._look_up() if self._index is not None else (_NO_ROWS, _NO_SOURCES)
         state, pool = self._state_for(max_nodes), self._pool
-        count, self._saved_s = draft_in(
+        count, self.saved_s = draft_in(
             state, pool.home, pool.context_start, pool.stop, max_nodes,
             looked_up, sources, costs.seconds, costs.marginal, costs.acceptance_scale, rate,
         )  # fmt: skip

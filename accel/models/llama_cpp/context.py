@@ -72,7 +72,9 @@ class Context(ABC):
         fits = library.llama_n_ctx(context) >= capacity + SLACK
         if read != (MOST_ROWS, self.sequences) or not fits:
             raise LibraryFailed("llama.cpp reads other numbers than it is given; use another one")
-        self._context, self._capacity = context, capacity
+        self._context = context
+        self.capacity = capacity
+        """Tokens that fit."""
         self._memory = library.llama_get_memory(context)
         self._batch = library.llama_batch_init(MOST_ROWS, 0, self.sequences)
 
@@ -82,18 +84,13 @@ class Context(ABC):
         self._library.llama_free(self._context)
 
     @property
-    def capacity(self) -> int:
-        """Tokens that fit."""
-        return self._capacity
-
-    @property
     def nbytes(self) -> int:
         """Bytes of keys and values in all layers; an upper bound where layers have no heads."""
         library, model = self._library, self._model
         heads, heads_kv = library.llama_model_n_head(model), library.llama_model_n_head_kv(model)
         width = library.llama_model_n_embd(model) // max(heads, 1) * max(heads_kv, 1)
         row = 2 * width * library.llama_model_n_layer(model) * KV_BYTES[self._options.kv_type]
-        return int(row * (self._capacity + SLACK))
+        return int(row * (self.capacity + SLACK))
 
     @property
     def rewinds(self) -> int:
@@ -103,11 +100,11 @@ class Context(ABC):
 
     def reserve(self, rows: int) -> None:
         """Reserve ``rows`` more after the committed ones. Raises MemoryError."""
-        if self.length + rows <= self._capacity:
+        if self.length + rows <= self.capacity:
             return
         library, old, old_batch = self._library, self._context, self._batch
         state = self._text()
-        self._open(max(self.length + rows, self._capacity + self._capacity // 2))
+        self._open(max(self.length + rows, self.capacity + self.capacity // 2))
         library.llama_batch_free(old_batch)
         library.llama_free(old)
         self._hold(state)

@@ -52,14 +52,6 @@ class Library:
         # Functions are set when they were found: what is not there is our own mistake.
         raise AttributeError(name)
 
-    def context_params(self) -> Any:
-        """``llama_context_params`` with the library's defaults."""
-        return self._context_defaults()
-
-    def model_params(self) -> Any:
-        """``llama_model_params`` with the library's defaults."""
-        return self._model_defaults()
-
     @property
     def layout(self) -> str:
         """Builds from which on its structures are laid out as they are."""
@@ -101,8 +93,9 @@ class Library:
                 f"{self.file.path} is a llama.cpp whose {what} is laid out in a way unknown here"
             )
         self._context_layout, self._model_layout = context, model
-        self._context_defaults = self._function(make_context, context.structure, ())
-        self._model_defaults = self._function(make_model, model.structure, ())
+        self.context_params = self._function(make_context, context.structure, ())
+        self.model_params = self._function(make_model, model.structure, ())
+        """Structures with the library's defaults."""
         self.llama_init_from_model = self._function(
             "llama_init_from_model", _HANDLE, (_HANDLE, context.structure)
         )

@@ -105,20 +105,17 @@ def described(facts: dict[str, Any], options: ModelOptions) -> str:
 class LlamaCppCache(Cache):
     """A context of the library, made with the first forward."""
 
+    nbytes = 0
+
     def __init__(self, worker: WorkerProcess, number: int, capacity: int) -> None:
         self._worker, self._number, self._capacity = worker, number, capacity
         self._generation = -1
-        self._nbytes = 0
         self._finalize = weakref.finalize(self, worker.forget, number)
-
-    @property
-    def nbytes(self) -> int:
-        return self._nbytes
 
     def reserve(self, rows: int) -> None:
         self._open()
-        if not self._nbytes or self.length + rows > self._capacity:
-            self._capacity, self._nbytes = self._worker.call("reserve", self._number, rows)
+        if not self.nbytes or self.length + rows > self._capacity:
+            self._capacity, self.nbytes = self._worker.call("reserve", self._number, rows)
 
     def commit(self, path: Sequence[int]) -> None:
         self._worker.send("commit", self._number, list(path))
@@ -153,7 +150,7 @@ class LlamaCppCache(Cache):
         """Make the context in the worker that runs now. What an earlier one cached is gone: the
         cache is empty then."""
         if self._generation != self._worker.generation:
-            self.length = self._nbytes = 0
+            self.length = self.nbytes = 0
             self._worker.call("open", self._number, self._capacity)
             self._generation = self._worker.generation
 

@@ -45,7 +45,7 @@ class TreeContext(Context):
     def _place(self, parents: NDArray[np.int32], meant: int) -> list[Placed]:
         if self._last:
             self._forget_forward()
-        fits = self.length + self._rejected + len(parents) <= self._capacity + SLACK
+        fits = self.length + self._rejected + len(parents) <= self.capacity + SLACK
         if not fits or len(parents) >= TILED_ROWS:
             self._move_together()
         self._last, depths = _leaves(parents[:meant]), _depths(parents[:meant])

@@ -29,7 +29,7 @@ PROBED_ROWS = 128
 def prompt_length(engine: Engine) -> PromptLength:
     """Return the longest prompts of a completion that this model computes, by seconds."""
     most = min(engine.longest_prompt, MOST_TOKENS)
-    return PromptLength.measured(engine.planner.prefill_seconds, engine.prefill_rows, most)
+    return PromptLength.measured(engine.planner.costs.prefill_seconds, engine.prefill_rows, most)
 
 
 class Budget(NamedTuple):
@@ -100,7 +100,7 @@ def _context_tokens(engine: Engine, job: CompletionJob) -> int:
     most = (engine.max_positions - job.max_tokens) // 4
     if job.context_tokens >= 0:
         return min(job.context_tokens, most)
-    rate = PROBED_ROWS / engine.planner.prefill_seconds(PROBED_ROWS, CONTEXT_TOKENS)
+    rate = PROBED_ROWS / engine.planner.costs.prefill_seconds(PROBED_ROWS, CONTEXT_TOKENS)
     affordable = int(CONTEXT_S * rate) // CONTEXT_STEP * CONTEXT_STEP
     return min(affordable, MOST_CONTEXT_TOKENS, most)
 

@@ -32,6 +32,9 @@ class ReplicasConnection(Child):
     """The replicas of an engine on Ray Serve, in place of a child process. Serve replaces those
     that die."""
 
+    alive = False
+    """A replica has answered."""
+
     def __init__(
         self, handle: DeploymentHandle[Any], secret: bytes, on_frame: OnFrame, on_death: OnDeath
     ) -> None:
@@ -39,19 +42,13 @@ class ReplicasConnection(Child):
         super().__init__("", [], on_frame, on_death)
         self._handle = handle
         self._secret = secret
-        self._alive = False
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._watching: asyncio.Task[None] | None = None
-
-    @property
-    def alive(self) -> bool:
-        """A replica has answered."""
-        return self._alive
 
     async def start(self) -> None:
         """Learn of the model. Returns when a replica has answered."""
         self._on_frame(await _described(self._handle))
-        self._alive = True
+        self.alive = True
         if self._watching is None:
             self._watching = in_background(self._watch())
 
@@ -63,15 +60,15 @@ class ReplicasConnection(Child):
             except (RayError, RayServeException, asyncio.TimeoutError):
                 lost = {"state": "loading", "message": "no replica answers"}
                 state = {"event": "status", "status": lost}
-            if self._alive:
+            if self.alive:
                 self._on_frame(state)
 
     def kill(self) -> None:
         """End what is under way; the replicas go on."""
         for task in list(self._tasks.values()):
             task.cancel()
-        if self._alive:
-            self._alive = False
+        if self.alive:
+            self.alive = False
             asyncio.get_running_loop().call_soon(self._on_death)
 
     async def close(self) -> None:
@@ -90,7 +87,7 @@ class ReplicasConnection(Child):
             self._tasks[frame["id"]] = in_background(self._answer(frame))
         elif isinstance(note := note_of(frame), AcceptedText):
             in_background(self._tell_accepted(note))
-        return self._alive
+        return self.alive
 
     async def _answer(self, request: Frame) -> None:
         passed_on: list[Frame] = []

@@ -188,9 +188,9 @@ def project(statistics: Statistics, sizes: list[int], planner: Planner) -> Proje
     drafted_s = sum(statistics.draft_s) + statistics.learn_s
     plain_s = 0.0
     for size, accepted in zip(sizes, statistics.accepted, strict=True):
-        drafted_s += planner.seconds(size + 1, context)
+        drafted_s += planner.costs.seconds(size + 1, context)
         # The last forward may end inside its path; one token more or less changes nothing here.
         for _ in range(accepted + 1):
-            plain_s += planner.seconds(1, context)
+            plain_s += planner.costs.seconds(1, context)
             context += 1
     return Projection(plain_s, drafted_s, statistics.forwards, sum(sizes))

@@ -63,7 +63,8 @@ def measure_replay(
     }
     if planner is not None:
         document["forward_ms"] = {
-            rows: planner.seconds(rows, PROMPT_TOKENS) * 1e3 for rows in (1, 2, 4, 8, 16, 32, 64)
+            rows: planner.costs.seconds(rows, PROMPT_TOKENS) * 1e3
+            for rows in (1, 2, 4, 8, 16, 32, 64)
         }
     return document
 

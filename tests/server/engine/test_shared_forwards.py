@@ -188,7 +188,7 @@ class Interleaved:
         context = sum(forward.rows * forward.session.length for forward in group) // rows
         engines = self._service.model.engines
         (engine,) = (each for each in engines if each.model is group[0].model)
-        return engine.planner.prefill_seconds(rows, context)
+        return engine.planner.costs.prefill_seconds(rows, context)
 
     def compute(self, forwards: Sequence[Forward]) -> Iterator[tuple[Forward, Any]]:
         """Compute, while something may happen: a forward ends early where that is for somebody more
