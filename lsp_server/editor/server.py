@@ -22,8 +22,7 @@ from lsp_server.editor.hub.hub import Hub
 from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.provider import NextEditProvider
-from lsp_server.editor.notices.edit_help import EditHelp
-from lsp_server.editor.notices.first_start import offer_models, tell_once
+from lsp_server.editor.notices.first_start import EditHelp, offer_models, tell_once
 from lsp_server.editor.notices.indexing_progress import IndexingProgress
 from lsp_server.editor.notices.model_notice import ModelNotice
 from lsp_server.editor.notices.reasons import Reasons

@@ -76,11 +76,10 @@ def run(args: argparse.Namespace) -> int:
     from lsp_server.engine.client import EngineClient
     from lsp_server.engine.model_paths import check_model
     from lsp_server.shared.processes.log import start_log
-    from lsp_server.team.http_server.application import app
+    from lsp_server.team.http_server.application import app, watch
     from lsp_server.team.http_server.keys import Keys
     from lsp_server.team.http_server.metrics import Metrics, admin_app
     from lsp_server.team.http_server.rate_limits import RequestLimits
-    from lsp_server.team.http_server.served_engine import watch
     from lsp_server.team.http_server.serving import Listening, serve
 
     args.model = command_model(args.model)

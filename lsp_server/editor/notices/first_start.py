@@ -1,16 +1,21 @@
-"""Offers the user a model when none is chosen, once for all editors."""
+"""Offers the user a model when none is chosen, once for all editors, and one that would make an
+edit that the one at hand did not."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from lsp_server.editor.notices.asking import pressed
 from lsp_server.editor.protocol.progress import Progress
+from lsp_server.models.better_editor import BetterEditor, better_editor
 from lsp_server.models.choices import write_choice
+from lsp_server.models.fetched import models_folder
 from lsp_server.models.manifest import DEFAULT
 from lsp_server.models.models_process import fetch_in_process
 from lsp_server.models.progress import COMPILING
 from lsp_server.shared.errors import RedraftError
+from lsp_server.shared.processes.background import in_background
 
 if TYPE_CHECKING:
     from lsp_server.editor.hub.hub import Hub
@@ -20,6 +25,8 @@ if TYPE_CHECKING:
 FETCH = "Fetch the Default"
 CHOOSE = "Choose…"
 NOT_NOW = "Not Now"
+FETCH_AND_USE = "Fetch and Use It"
+USE = "Use It"
 DEFAULT_IS = "SmolLM2-135M with an adapter for code (98 MB, Apache-2.0)"
 QUESTION = (
     "Redraft completes and edits code with a model on this machine, and none is chosen. "
@@ -106,3 +113,39 @@ def tell_once(editor: OfferedEditor) -> None:
     """For editors without buttons in messages: one message with the command, once a day."""
     if not editor.hub.question.is_told():
         editor.show_warning(TOLD)
+
+
+class EditHelp:
+    """For one editor. Where messages have buttons a model is offered once, then only named."""
+
+    def __init__(self, editor: OfferedEditor) -> None:
+        self._editor = editor
+        self._offered: set[str] = set()
+
+    async def __call__(self, model: str) -> str:
+        """Return the advice on an edit that ``model`` did not make; empty where nothing helps, or
+        where the user is asked."""
+        better = await asyncio.to_thread(better_editor, model)
+        if better is None:
+            return ""
+        name = better.model.name
+        if not self._editor.features.message_buttons or name in self._offered:
+            return better.advice
+        self._offered.add(name)
+        in_background(self._offer(better))
+        return ""
+
+    async def _offer(self, better: BetterEditor) -> None:
+        button = USE if better.is_here else FETCH_AND_USE
+        text = f"Redraft: {better.reason}."
+        if await pressed(self._editor.protocol, text, (button, NOT_NOW)) != button:
+            return
+        if not better.is_here:
+            await fetch_model(self._editor, better.model.name, "edits")
+            return
+        try:
+            write_choice("edits", str(models_folder() / better.model.file))
+        except RedraftError as error:
+            self._editor.show_warning(f"Redraft: {error}")
+            return
+        self._editor.hub.choices_changed()

@@ -96,12 +96,10 @@ class OpenAiModel:
         self._family = family_of(model.names, str(model.facts.get("template") or ""))
         self._window = ContextWindow()
         self._window.tell(model.facts)
-        infill: list[CompletionStrategy] = [self._infill] if model.owner == LLAMA_SERVER else []
-        in_model_format: list[CompletionStrategy] = [self._in_model_format] if self._family else []
         self._strategies: list[CompletionStrategy] = [
-            *infill,
+            *([self._infill] if model.owner == LLAMA_SERVER else []),
             self._with_suffix,
-            *in_model_format,
+            *([self._in_model_format] if self._family else []),
             self._prefix_alone,
         ]
         """Strategies to try, the best first. One that the server cannot do is not tried again."""

@@ -15,7 +15,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 
+from lsp_server.engine.client import EngineClient
 from lsp_server.shared.contract.engine import EngineInterface
+from lsp_server.shared.errors import EngineUnavailable, ModelUnavailable
 from lsp_server.tasks.apply.bounded import BoundedEdits
 from lsp_server.team.http_server.apply import apply_routes
 from lsp_server.team.http_server.chat import chat_routes
@@ -36,7 +38,8 @@ from lsp_server.team.http_server.ollama import ollama_routes
 from lsp_server.team.http_server.openai_completions import completion_routes
 from lsp_server.team.http_server.rate_limits import RequestLimits, UsageByKey
 from lsp_server.team.http_server.responses import responses_routes
-from lsp_server.team.http_server.served_engine import until_loaded
+
+WATCH_S = 0.1
 
 
 def app(
@@ -108,3 +111,28 @@ def _error_response(routes: str, request: Request, error: Exception) -> Response
     else:
         refused = refusal_of(error)
     return refused.response_at(request.scope["path"])
+
+
+async def until_loaded(engine: EngineInterface) -> None:
+    """Start the engine, and wait until it has its model. Raises EngineUnavailable, OSError."""
+    await engine.start()
+    while engine.status.state != "ready":
+        status = engine.status
+        if status.state == "failed":
+            raise ModelUnavailable(status.message, status.remedy)
+        if status.state == "idle":
+            raise EngineUnavailable("the engine ended while it started; its log says why")
+        await asyncio.sleep(WATCH_S)
+
+
+async def watch(engine: EngineClient) -> None:
+    """End an engine that hangs; start one that ended, before the next request needs it."""
+    while True:
+        await asyncio.sleep(WATCH_S)
+        if engine.hung:
+            engine.restart()
+        if engine.status.state == "idle" and not engine.refused:
+            try:
+                await engine.start()
+            except (ModelUnavailable, OSError):
+                continue

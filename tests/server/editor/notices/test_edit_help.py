@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from lsp_server.editor.notices import edit_help, first_start
-from lsp_server.editor.notices.edit_help import FETCH, USE, EditHelp
-from lsp_server.editor.notices.first_start import NOT_NOW
+from lsp_server.editor.notices import first_start
+from lsp_server.editor.notices.first_start import FETCH_AND_USE, NOT_NOW, USE, EditHelp
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.models.better_editor import BetterEditor
 from lsp_server.models.card import Speed
@@ -64,7 +63,7 @@ def home(bare_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def helped(
     editor: Editor, monkeypatch: pytest.MonkeyPatch, better: BetterEditor | None, times: int = 1
 ) -> list[str]:
-    monkeypatch.setattr(edit_help, "better_editor", lambda model: better)
+    monkeypatch.setattr(first_start, "better_editor", lambda model: better)
 
     async def run() -> list[str]:
         helper = EditHelp(editor)  # type: ignore[arg-type]
@@ -79,12 +78,12 @@ def helped(
 
 
 def test_one_button_fetches_and_chooses_it(monkeypatch: pytest.MonkeyPatch, home: Path) -> None:
-    editor, better = Editor(FETCH), BetterEditor(MODEL, is_here=False)
+    editor, better = Editor(FETCH_AND_USE), BetterEditor(MODEL, is_here=False)
     told = helped(editor, monkeypatch, better, times=3)
     assert told == ["", better.advice, better.advice], "it is offered once, then named"
     (question,) = editor.asked
     assert question["message"] == f"Redraft: {better.reason}."
-    assert [one["title"] for one in question["actions"]] == [FETCH, NOT_NOW]
+    assert [one["title"] for one in question["actions"]] == [FETCH_AND_USE, NOT_NOW]
     assert (read_choices().edits, editor.changed) == (str(home / "fetched.gguf"), 1)
     assert read_choices().completion == ""
 
