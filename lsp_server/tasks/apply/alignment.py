@@ -73,8 +73,8 @@ class SnippetAligner:
             self._add(self._by_region(number))
         return sorted(Alignment(cost, regions) for regions, cost in self._found.items())
 
-    def _add(self, found: Iterable[tuple[tuple[Region, ...], int]]) -> None:
-        for regions, cost in found:
+    def _add(self, alignments: Iterable[tuple[tuple[Region, ...], int]]) -> None:
+        for regions, cost in alignments:
             self._found.setdefault(regions, cost)
             if len(self._found) * len(regions) > MOST_PLACES:
                 raise AmbiguousSnippet(
@@ -155,19 +155,19 @@ class _Pass:
         """By where a hunk starts: the cost of those before it, and where the last one ends."""
         self.after: list[Cells] = []
         """By where a hunk ends: the cost up to there, and where it starts."""
-        taken = np.zeros(size + 1, np.int64)
+        costs_above = np.zeros(size + 1, np.int64)
         if is_whole and is_open[0]:
-            taken[1:] = NEVER << SHIFT
+            costs_above[1:] = NEVER << SHIFT
         for number, hunk in enumerate(costs):
             if number:
                 # A place holder takes lines for nothing.
                 ends_above = (_cost(self.after[-1]) << SHIFT) + self.lines
-                taken = np.minimum.accumulate(ends_above)
-            self.before.append(taken)
+                costs_above = np.minimum.accumulate(ends_above)
+            self.before.append(costs_above)
             closes = number == len(costs) - 1 and is_open[1]
             ends = FileEnds(not number and is_open[0], closes, is_whole)
             self.hunks.append(HunkPass(hunk, lines_gone, ends, is_backward))
-            cells = (_cost(taken) << SHIFT) + self.lines
+            cells = (_cost(costs_above) << SHIFT) + self.lines
             self.after.append(self.hunks[-1].region_ends(cells))
 
     def flipped(self) -> _Pass:
@@ -178,13 +178,13 @@ class _Pass:
 
     def until(self, number: int, end: int) -> list[Region]:
         """The regions of the hunks up to one that ends there."""
-        found: list[Region] = []
+        reversed_regions: list[Region] = []
         while number >= 0:
             start = int(self.after[number][end] & LINE_OF)
-            found.append(Region(start, end))
+            reversed_regions.append(Region(start, end))
             end = self.start_of_gap(number, start)
             number -= 1
-        return found[::-1]
+        return reversed_regions[::-1]
 
     def from_starts(self, number: int, starts: Cells) -> Cells:
         """By where a hunk ends, for each line that it starts at: the cost up to there."""

@@ -56,20 +56,20 @@ class FileText:
     def replaced(self, spans: Sequence[Span], news: Sequence[Sequence[str]]) -> str:
         """The file with lines for others; what stays is as it was."""
         pieces = [self.mark]
-        kept = 0
+        copied = 0
         for (start, end), new in zip(spans, news, strict=True):
             old = self.lines[start:end]
             head, tail = common_ends([*old], [*new])
-            pieces += self._kept(kept, start + head)
+            pieces += self._kept(copied, start + head)
             pieces += [line + self.end for line in new[head : len(new) - tail]]
-            kept = end - tail
-        pieces += self._kept(kept, len(self.lines))
+            copied = end - tail
+        pieces += self._kept(copied, len(self.lines))
         text = "".join(pieces)
         return text if self._is_ended else text.removesuffix(self.end)
 
     def _kept(self, start: int, end: int) -> list[str]:
-        kept = zip(self.lines[start:end], self.ends[start:end], strict=True)
-        return [line + (ending or self.end) for line, ending in kept]
+        lines_with_ends = zip(self.lines[start:end], self.ends[start:end], strict=True)
+        return [line + (ending or self.end) for line, ending in lines_with_ends]
 
 
 def lines_of(text: str) -> list[str]:

@@ -155,7 +155,7 @@ class HunkPass:
     ) -> Cells:
         loose = above + (self.new_head + self.new_tail + self.last_border)
         mended_ends = least(mended[UNTOUCHED], mended[CUT] + self.no_strong, mended[ANCHORED])
-        found = least(clean, weak, below, loose, mended_ends + _WEAK)
+        ends_here = least(clean, weak, below, loose, mended_ends + _WEAK)
         if self.ends.closes:
             border = self.last_border + _at_end(self.hunk[-1])
             anchored = least(clean, mended[ANCHORED])
@@ -165,13 +165,13 @@ class HunkPass:
             gone = np.minimum(gone, self._gone(least(added[ANCHORED], loose)) + border)
             kept = least(added[ANCHORED], added[UNTOUCHED], added[CUT] + self.no_strong) + border
             added_alone = above + (min(self.new_head, self.alone) + border)
-            found[..., -1] = least(found, kept, gone, added_alone)[..., -1]
+            ends_here[..., -1] = least(ends_here, kept, gone, added_alone)[..., -1]
         if self.ends.opens:
             alone = min(self.new_tail, self.alone) + self.last_border
-            lower(found[..., 0], above[..., 0] + alone)
+            lower(ends_here[..., 0], above[..., 0] + alone)
         if self.ends.closes and self.ends.is_whole:
-            found[..., :-1] = NEVER << SHIFT
-        return found
+            ends_here[..., :-1] = NEVER << SHIFT
+        return ends_here
 
 
 def _matched(cells: Cells, instead: Cells) -> Cells:

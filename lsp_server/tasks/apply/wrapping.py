@@ -117,10 +117,10 @@ def _headed(lines: Sequence[str], own: set[str]) -> Iterator[Section]:
         yield Section(heading_path(lines[start]), text + "\n" * (end < len(lines)))
 
 
-def _joined(found: Iterator[Section], file: Sequence[str]) -> list[Section]:
+def _joined(read_sections: Iterator[Section], file: Sequence[str]) -> list[Section]:
     """Return the sections without line numbers; those of one file as one."""
     texts: dict[str, list[str]] = {}
-    for section in found:
+    for section in read_sections:
         text = "\n".join(without_numbers(section.text.split("\n"), file))
         texts.setdefault(section.path, []).append(text)
     return [Section(path, f"{HOLDER}\n".join(pieces)) for path, pieces in texts.items()]
