@@ -105,11 +105,6 @@ class IndexSnapshot:
         """For compiled code: ``look_up_of`` the type and its first argument, good as long as this
         is."""
 
-    @property
-    def token_count(self) -> int:
-        """Tokens in all segments, those of dead files too."""
-        return sum(each.segment.token_count for each in self.parts)
-
     def path_of(self, file: int) -> str:
         """Return path of a file that a lookup named; empty for an unknown one."""
         for each in self.parts:

@@ -170,10 +170,6 @@ class Indexer:
             problem=self.problem or self.tree.problem,
         )
 
-    def explain(self, path: str) -> str:
-        """Return why a file is in or out of the index, in one line."""
-        return explain(self.tree, path, self._writer.entries)
-
     def rebuild(self, progress: Callable[[IndexProgress], None] | None = None) -> Refreshed:
         """Forget everything and index all files."""
         self._writer.clear()

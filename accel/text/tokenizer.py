@@ -6,7 +6,7 @@ import hashlib
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -124,32 +124,6 @@ class Tokenizer:
         for problem in self.problems:
             logger.warning("%s", problem)
         return self
-
-    def renamed(self, names: Mapping[str, str]) -> Tokenizer:
-        """Return the same tokens under other names, by their names here. Raises BrokenModel where a
-        token to be renamed is not an added one."""
-        definition = json.loads(self._definition)
-        added = {token["content"]: token for token in definition.get("added_tokens") or []}
-        if missing := sorted(names.keys() - added.keys()):
-            raise BrokenModel(
-                f"the vocabulary has no added token {missing[0]}; name others of its tokens"
-            )
-        for old, new in names.items():
-            added[old]["content"] = new
-        vocabulary = definition["model"].get("vocab")
-        if isinstance(vocabulary, dict):
-            definition["model"]["vocab"] = {
-                names.get(name, name): token for name, token in vocabulary.items()
-            }
-        tokenizer = Tokenizer(json.dumps(definition))
-        tokenizer.chat_template, tokenizer.named_tokens = (
-            self.chat_template,
-            dict(self.named_tokens),
-        )
-        tokenizer.template_variables = dict(self.template_variables)
-        tokenizer.edit_lines, tokenizer.opens_chats = self.edit_lines, self.opens_chats
-        tokenizer.problems = self.problems
-        return tokenizer
 
     def encode(self, text: str) -> TokenArray:
         """Return token ids of ``text``. int32 [n]."""

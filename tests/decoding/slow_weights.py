@@ -8,6 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from accel.models.cpu.quantised.activations import empty_q8, quantise_rows
+from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
+from accel.models.cpu.quantised.packed_layouts import COLUMNS
+
 SIZES = {
     "Q8_0": (34, 32),
     "Q4_0": (18, 32),
@@ -157,3 +161,13 @@ def product(kind: str, weights: list[Weight], values: Values) -> np.float32:
             unit = scale * np.float32(codes.astype(int).sum())
             total = _fused(minimum, unit, total)
     return total
+
+
+def products(matrix: QuantisedMatrix, x: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return what the compiled code multiplies: float32 [rows, out] of rows, float32 [rows, in]."""
+    rows, columns = len(x), len(matrix.packed) * COLUMNS
+    q8 = empty_q8(rows, matrix.in_features)
+    out = np.empty((rows, columns), np.float32)
+    quantise_rows(np.ascontiguousarray(x), rows, q8)
+    multiply(matrix.descriptor(), q8, 0, rows, 0, len(matrix.packed), out, 0)
+    return out[:, : matrix.out]

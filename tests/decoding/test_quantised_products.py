@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from slow_weights import SIZES, product, random_blocks, values_of, weights_of
+from slow_weights import SIZES, product, products, random_blocks, values_of, weights_of
 
 from accel.errors import InvalidRequest
 from accel.models.cpu.quantised.activations import empty_q8, quantise_rows
@@ -55,7 +55,7 @@ def test_products_are_those_of_a_slow_reference_to_the_last_bit(
     in_features = 512
     raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
     matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=instructions)
-    actual = matrix.products(x)
+    actual = products(matrix, x)
     values = [values_of(row) for row in x]
     for column in (0, 11, 20):
         weights = weights_of(kind, raw[column], in_features)
@@ -70,11 +70,11 @@ def test_a_row_does_not_depend_on_how_many_are_computed(kind: str, instructions:
     raw = random_blocks(kind, 40, in_features, generator)
     matrix = QuantisedMatrix.from_file(kind, raw, in_features, instructions=instructions)
     x = rows_of(64, in_features, generator)
-    alone = np.concatenate([matrix.products(row[None]) for row in x])
+    alone = np.concatenate([products(matrix, row[None]) for row in x])
     for width in range(1, 65):
-        together = matrix.products(x[:width])
+        together = products(matrix, x[:width])
         assert np.array_equal(together.view(np.int32), alone[:width].view(np.int32)), width
-        others = matrix.products(np.roll(x, width, 0))
+        others = products(matrix, np.roll(x, width, 0))
         assert np.array_equal(np.roll(others, -width, 0), alone), width
 
 
@@ -98,7 +98,7 @@ def test_scales_of_super_blocks_are_those_that_were_multiplied_out_before(
     assert matrix.packed.nbytes < 0.95 * other.packed.nbytes or blocks == 8
     x = rows_of(40, in_features, generator)
     for rows in (1, 3, 8, 9, 17, 40):
-        actual, expected = matrix.products(x[:rows]), other.products(x[:rows])
+        actual, expected = products(matrix, x[:rows]), products(other, x[:rows])
         assert np.array_equal(actual.view(np.int32), expected.view(np.int32)), rows
 
 
@@ -106,7 +106,7 @@ def test_scales_of_super_blocks_are_those_that_were_multiplied_out_before(
 def test_scales_of_super_blocks_times_a_factor_are_rounded_after_it(kind: str) -> None:
     generator, in_features, factor = np.random.default_rng(6), 512, 0.37
     raw, x = random_blocks(kind, 21, in_features, generator), rows_of(3, in_features, generator)
-    actual = QuantisedMatrix.from_file(kind, raw, in_features, factor=factor).products(x)
+    actual = products(QuantisedMatrix.from_file(kind, raw, in_features, factor=factor), x)
     values = [values_of(row) for row in x]
     for column in (0, 20):
         weights = [
@@ -129,7 +129,7 @@ def test_columns_do_not_depend_on_who_computes_them(kind: str, threads: int, row
     raw = random_blocks(kind, 90, in_features, generator)
     matrix = QuantisedMatrix.from_file(kind, raw, in_features)
     x = rows_of(rows, in_features, generator)
-    expected = matrix.products(x)
+    expected = products(matrix, x)
     q8 = empty_q8(rows, in_features)
     quantise_rows(x, rows, q8)
     groups = len(matrix.packed)
@@ -170,7 +170,7 @@ def test_weights_in_floats_become_eight_bits() -> None:
     weights[3, 32:64] = 0
     x = generator.normal(size=(7, 96)).astype(np.float32)
     matrix = QuantisedMatrix.from_numbers(lambda first, last: weights[first:last], *weights.shape)
-    actual, exact = matrix.products(x), x @ weights.T
+    actual, exact = products(matrix, x), x @ weights.T
     assert np.abs(actual - exact).max() < 0.04 * exact.std()
     assert np.abs(actual - exact).max() > 0
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from assembly_loops import innermost_loops
 from llvmlite import ir
-from slow_weights import random_blocks
+from slow_weights import products, random_blocks
 from text_cases import data_beside
 
 from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
@@ -223,4 +223,4 @@ def test_tiles_of_wide_registers_give_the_same(layout: PackedLayout) -> None:
         codes = group + layout.scales_bytes(blocks)
         assert layout.scales_bytes(blocks) % PLANE == 0
         call(q8.ctypes.data, blocks * Q8_BYTES, group, codes, blocks, actual.ctypes.data, 64)
-    assert np.array_equal(actual, matrix.products(x))
+    assert np.array_equal(actual, products(matrix, x))

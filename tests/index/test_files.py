@@ -20,7 +20,7 @@ from small_model import SMALL_MODEL
 from text_cases import data_beside
 
 from repo_index.files import FileRules, Limits
-from repo_index.indexer import Indexer
+from repo_index.indexer import Indexer, explain
 from repo_index.reading import read_content
 from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
@@ -288,7 +288,7 @@ def test_random_paths_stay_inside(tmp_path: Path, tokenizer: TextTokenizer) -> N
         assert set(result.indexed) <= {"a/b.py"}
         assert not result.removed
         for path in paths:
-            assert indexer.explain(path)
+            assert explain(indexer.tree, path, ())
     assert indexer.status().files == 1
     indexer.close()
 
@@ -309,8 +309,8 @@ def test_names_that_differ_in_case_alone_are_one_file_where_the_disk_says_so(
     indexer.refresh()
     indexer.refresh(["Foo.py", "foo.py"])
     assert indexer.status().files == 1
-    assert "secret" in indexer.explain(".ENV")
-    assert "secret" in indexer.explain("Id_Rsa")
+    assert "secret" in explain(indexer.tree, ".ENV", ())
+    assert "secret" in explain(indexer.tree, "Id_Rsa", ())
     indexer.close()
 
 

@@ -16,6 +16,7 @@ from accel.text.special_tokens import fim_format_of
 from accel.text.tokenizer import Tokenizer
 from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.made_up import MADE_UP
+from tests.benchmarks.training.renamed_tokens import renamed
 from tests.benchmarks.training.samples.code import CodeFile, CommitChange
 from tests.benchmarks.training.samples.holes import HoleMaker
 from tests.benchmarks.training.samples.sample import COPIED_WEIGHT, Sample, answered
@@ -192,9 +193,9 @@ def test_holes_hold_something_and_end_before_line_ends() -> None:
 def test_tokens_get_other_names_and_keep_their_ids() -> None:
     names = ["<issue_start>", "<issue_comment>", "<issue_closed>"]
     made = tokenizer(*names)
-    renamed = made.renamed(dict(zip(names, FIM, strict=True)))
-    assert [made.special(name) for name in names] == [renamed.special(name) for name in FIM]
-    assert renamed.special("<issue_start>") is None
-    assert renamed.encode("a <issue_start>").tolist() == made.encode("a <issue_start>").tolist()
-    assert renamed.chat_template == TEMPLATE
+    other = renamed(made, dict(zip(names, FIM, strict=True)))
+    assert [made.special(name) for name in names] == [other.special(name) for name in FIM]
+    assert other.special("<issue_start>") is None
+    assert other.encode("a <issue_start>").tolist() == made.encode("a <issue_start>").tolist()
+    assert other.chat_template == TEMPLATE
     assert json.loads(byte_tokenizer())  # the definition itself stays what it is

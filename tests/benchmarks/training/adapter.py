@@ -31,6 +31,7 @@ from tests.benchmarks.training.bar import Bar
 from tests.benchmarks.training.errors import TrainingError
 from tests.benchmarks.training.low_rank import LowRankModel
 from tests.benchmarks.training.made_up import MADE_UP
+from tests.benchmarks.training.renamed_tokens import renamed
 from tests.benchmarks.training.samples.code import CodeFile, CommitChange, read_commits, read_files
 from tests.benchmarks.training.samples.commit_edits import AROUND
 from tests.benchmarks.training.samples.sample_maker import SampleMaker
@@ -78,7 +79,7 @@ def train(settings: AdapterSettings, folder: Path) -> dict[str, object]:
     device = _device(settings.device)
     tokenizer = model_file(base).tokenizer
     if settings.fim_tokens:
-        tokenizer = tokenizer.renamed(dict(zip(settings.fim_tokens, FIM_TOKENS, strict=True)))
+        tokenizer = renamed(tokenizer, dict(zip(settings.fim_tokens, FIM_TOKENS, strict=True)))
     code, held_out = split(read_code([folder / one for one in settings.code], settings), settings)
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     module = load_decoder(base, dtype, device, "sdpa")

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, empty_q8, quantise_rows
+from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES, Scales, in_halves, layout_for
 from accel.models.cpu.quantised.instruction_sets import chosen, layout_of
 from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS, EIGHT, PackedLayout
@@ -138,15 +138,6 @@ class QuantisedMatrix:
         blocks, groups = self.in_features // BLOCK, len(self.packed)
         first = self.packed.ctypes.data
         return np.array([address, first, blocks, groups, self.layout.number], np.int64)
-
-    def products(self, x: Floats) -> Floats:
-        """Return float32 [rows, out] of rows, float32 [rows, in]."""
-        rows, descriptor = len(x), self.descriptor()
-        q8 = empty_q8(rows, self.in_features)
-        out = np.empty((rows, len(self.packed) * COLUMNS), np.float32)
-        quantise_rows(np.ascontiguousarray(x), rows, q8)
-        multiply(descriptor, q8, 0, rows, 0, len(self.packed), out, 0)
-        return out[:, : self.out]
 
 
 @compiled(borrows=True)
