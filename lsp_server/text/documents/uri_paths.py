@@ -4,9 +4,9 @@ may be a path is given, as in ``git:/w/.env?{"path":"/w/.env"}``."""
 from __future__ import annotations
 
 import json
-import posixpath
 import re
 from collections.abc import Iterator
+from posixpath import normpath
 from typing import Any
 from urllib.parse import unquote
 
@@ -70,16 +70,12 @@ def _paths_of(piece: str) -> Iterator[str]:
     while (scheme := _SCHEME.match(piece)) is not None:
         piece = piece[scheme.end() :]
         if piece.startswith("//"):
-            yield _normal(piece)
+            yield normpath(piece)
             piece = "/" + piece[2:].partition("/")[2]
     if piece.strip("/"):
-        yield _normal(piece)
+        yield normpath(piece)
     # A host, a revision or a drive may come before a path: HEAD:a/.env, ssh:host:/home/u/.netrc.
     while ":" in piece:
         piece = piece.partition(":")[2]
         if piece.strip("/"):
-            yield _normal(piece)
-
-
-def _normal(path: str) -> str:
-    return posixpath.normpath(path)
+            yield normpath(piece)
