@@ -49,8 +49,12 @@ _GIVEN = re.compile(
     r"|type|interface|enum|struct)\s+)*(\w+)"
 )
 """The name that a line of a file gives to others."""
-_DEFAULT = re.compile(r"""(?m)^import\s+(?:type\s+)?\w+\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""")
-"""The module whose default a file imports, by a name of its own."""
+_DEFAULT = re.compile(
+    r"""^import\s+(?:type\s+)?(\w+)\s*(?:,[^;'"]*)?\bfrom\s*['"]([^'"]+)""", re.MULTILINE
+)
+"""A name that a file gives the default of a module, and the module."""
+_UNNAMED = re.compile(f"{_ALL_ON.pattern}|{_DEFAULT.pattern}", re.MULTILINE)
+"""What may give a file the default of another one under any name."""
 _SCRIPT_IMPORT = re.compile(r"^(?:(?:import|export)_statement|variable_declarator)$")
 
 
@@ -100,7 +104,7 @@ def importing_files(
     read. Reads the disk: not for the event loop.
     """
     is_go = module.endswith(".go")
-    declaring, texts = _texts(folder, module, name, opened, owner, renamed)
+    declaring, texts, unnamed = _texts(folder, module, name, opened, owner, renamed)
     types = ResolvedNames.of(declaring, "", module) if owner else None
     # What stands between brackets of a type is no base, nor one of several.
     heirs = re.compile(
@@ -108,11 +112,10 @@ def importing_files(
         rf"\s*(?:(?!{left_out(owner, name)})(?:Required|Partial|Readonly|Pick|Omit)<)*)"
         rf"[^\n{{<\[|]*\b{re.escape(owner)}\b(?!\s*(?:[\[.]|\|\s*(?!null|undefined)))"
     )
-    sharing = {owner}
-    if owner and is_go:
-        # Files of the package are in ``declaring``.
-        others = (text for path, text in texts.items() if not _is_beside(path, module))
-        sharing = GoTypes("\n".join([declaring, *others])).sharing(owner, name)
+    # Files of the package are in ``declaring``.
+    others = (text for path, text in texts.items() if not _is_beside(path, module))
+    go_types = GoTypes("\n".join([declaring, *others])) if owner and is_go else None
+    sharing = go_types.sharing(owner, name) if go_types is not None else {owner}
     rivals = _rivals(texts, module, owner) if is_go else set()
     files: dict[str, ResolvedNames] = {}
     words: dict[str, frozenset[str]] = {}
@@ -130,7 +133,7 @@ def importing_files(
         for path, text in sorted(texts.items(), key=lambda file: not _PACKAGE.search(file[0])):
             if path not in words:
                 words[path] = frozenset(re.findall(r"\w+", text))
-            is_meant = not words[path].isdisjoint(giver_names) or _ALL_ON.search(text) is not None
+            is_meant = not words[path].isdisjoint(giver_names) or unnamed.search(text) is not None
             is_rival = use != module and posixpath.dirname(path) in rivals
             is_beside = is_go and _is_beside(path, use)
             is_near = is_beside or (is_meant and _names_file(path, text, use))
@@ -140,7 +143,8 @@ def importing_files(
                 tree = SyntaxTree.parsed(text, grammar_of("", path))
                 files[path] = ResolvedNames(tree, types, _stem(module))
             names = files[path]
-            uses = [] if owner else list(_places(names, path, use, name))
+            uses = [] if owner else [*_places(names, path, use, name)]
+            uses += _by_default(names, path, use) if unnamed is _UNNAMED and use == module else ()
             is_user = types is not None and _uses_any(names, path, use, giver_names, words[path])
             is_own = use != module and names.class_node(owner) is not None and not is_beside
             if is_user and (is_own or _has_another(names, path, modules, owner)):
@@ -164,24 +168,27 @@ def importing_files(
 
 def _texts(
     folder: Path, module: str, name: str, opened: Mapping[str, str], owner: str, renamed: str
-) -> tuple[str, dict[str, str]]:
-    """Return the text that gives a name to others, of Go that of its package, and the texts by
-    path in which it may be used, or where it is a member one of its file's classes. A file that has
-    the name from a default is none of these, unless that is what the file's default is called."""
+) -> tuple[str, dict[str, str], re.Pattern[str]]:
+    """Return the text that gives a name to others, of Go that of its package, the texts by path in
+    which it may be used, or where it is a member one of its file's classes, and what gives it to
+    files that have not its name. A file that has the name from a default is none of these, unless
+    that is what the file's default is called."""
     endings, declaring = _ENDINGS.get(grammar_of("", module), ()), opened.get(module, "")
     words = [giver for giver in _GIVEN.findall(declaring) if owner and giver[:1].isupper()]
     word = rf"(?:{owner or name}|{owner or renamed or name})\b"
-    is_default = rf"\bexport\s+default\s+(?:[a-z]+\*?\s+)*{word}|\b{word}\s+as\s+default\b"
+    default = rf"\bexport\s+default\s+(?:[a-z]+\*?\s+)*{word}|\b{word}\s+as\s+default\b"
     has_other = rf"^import\s+(?:type\s+)?{owner or name}\b(?:.*|\s*,\s*\{{[^}}]*\}}\s*)\bfrom\b"
-    others = re.compile("(?!)" if re.search(is_default, declaring) else has_other, re.MULTILINE)
+    is_default = re.search(default, declaring) is not None
+    others = re.compile("(?!)" if is_default else has_other, re.MULTILINE)
+    unnamed = _UNNAMED if is_default and not owner and not renamed else _ALL_ON
     texts: dict[str, str] = {}
     for path, text in readable_texts(folder, opened, endings) if endings else ():
-        is_used = any(word in text for word in (name, *words)) or _ALL_ON.search(text)
+        is_used = any(word in text for word in (name, *words)) or unnamed.search(text)
         if path != module and is_used and not others.search(text):
             texts[path] = text
         if path != module and path.endswith(".go") and _is_beside(path, module):
             declaring += f"\n{text}"
-    return declaring, texts
+    return declaring, texts, unnamed
 
 
 def _rivals(texts: Mapping[str, str], module: str, owner: str) -> set[str]:
@@ -261,7 +268,7 @@ def _uses_any(
         return f".{givers[0]};" in tree.text
     folder = posixpath.dirname(path)
     defaults = _DEFAULT.findall(tree.text) if path.endswith(_SCRIPTS) else ()
-    if any(module in script_paths(use, folder) for use in defaults):
+    if any(module in script_paths(use, folder) for _, use in defaults):
         return True
     used = (name for name in dict.fromkeys(givers) if name in words)
     return any(next(_places(names, path, module, name), None) is not None for name in used)
@@ -312,6 +319,14 @@ def _script_places(names: ResolvedNames, path: str, module: str, name: str) -> I
                 if _is_of(tree, statement, folder, module):
                     yield use
                     break
+
+
+def _by_default(names: ResolvedNames, path: str, module: str) -> Iterator[Reference]:
+    """Yield the uses of what is a module's default under the name that a file gives it."""
+    for local, source in _DEFAULT.findall(names.tree.text):
+        uses = names.uses(local) if module in script_paths(source, posixpath.dirname(path)) else []
+        scopes = {use.scope for use in uses if use.is_foreign}
+        yield from (use for use in uses if use.scope in scopes and not use.declares)
 
 
 def _is_of(tree: SyntaxTree, statement: Node | None, folder: str, module: str) -> bool:
