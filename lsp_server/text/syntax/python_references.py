@@ -85,7 +85,7 @@ class _PythonMembers:
     def __init__(self, python: PythonNames, names: list[Occurrence]) -> None:
         self.tree, self._python = python.tree, python
         self._names = names
-        self._functions: dict[str, list[tuple[Scope, Node]]] | None = None
+        self._functions = self._functions_by_name()
         outer = ((_CLASS.match(self.tree.text, scope.start), scope)
                  for use in names for scope in use.scopes)  # fmt: skip
         self._classes = {match[1]: scope for match, scope in outer if match and scope.is_class}
@@ -123,23 +123,21 @@ class _PythonMembers:
         use = self._python.of(word).get(self.tree.start(called))
         if use is None:
             return None
-        if self._functions is None:
-            self._functions = self._functions_by_name()
         own = enclosing(called, "^class_definition$")
         if word == "cls":
-            functions = self._functions.get(self._name(own), ())
-            return next((scope for scope, node in functions if node == own), None)
+            functions = self._functions.get(self._name(own), {})
+            return next((scope for scope, node in functions.items() if node == own), None)
         if word == "__init__":
             # Of ``super()``: the class above.
             bases = _WORD.findall(self.tree.text_of(child_of(own, "superclasses")))
-            above = [scope for base in bases for scope, _ in self._functions.get(base, ())]
+            above = [scope for base in bases for scope in self._functions.get(base, ())]
             return above[0] if len(above) == 1 else None
-        functions = self._functions.get(word, ())
-        if enclosing(argument.node, "^class_pattern$"):
-            functions = [pair for pair in functions if pair[0].is_class]
-        return next((scope for scope, node in functions if self._refers_to(use, node)), None)
+        is_pattern = enclosing(argument.node, "^class_pattern$") is not None
+        functions = self._functions.get(word, {})
+        own_scopes = (each for each, node in functions.items() if self._refers_to(use, node))
+        return next((scope for scope in own_scopes if scope.is_class or not is_pattern), None)
 
-    def _functions_by_name(self) -> dict[str, list[tuple[Scope, Node]]]:
+    def _functions_by_name(self) -> dict[str, dict[Scope, Node]]:
         """Functions with a parameter of the name, by theirs; classes by a field or ``__init__``."""
         functions: dict[str, dict[Scope, Node]] = {}
         for use in self._names:
@@ -147,16 +145,16 @@ class _PythonMembers:
             is_field = scope is not None and use.use.binds and scope.is_class
             if scope is None or not (use.use is Use.PARAMETER or is_field):
                 continue
+            if is_field and "__init__" in self.tree.text[scope.start : scope.end]:
+                continue
             node = self.tree.node(scope.start, scope.end)
             name = self._name(node)
-            if scope.is_class and "__init__" in self.tree.text[scope.start : scope.end]:
-                continue
             if name == "__init__" and use.scopes[1:] and use.scopes[1].is_class:
                 node = self.tree.node(use.scopes[1].start, use.scopes[1].end)
                 name = self._name(node)
             if name and node is not None:
                 functions.setdefault(name, {})[scope] = node
-        return {name: list(scopes.items()) for name, scopes in functions.items()}
+        return functions
 
     def _name(self, definition: Node | None) -> str:
         return self.tree.text_of(child_of(definition, "name"))

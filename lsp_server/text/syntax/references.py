@@ -103,8 +103,8 @@ def _styled(
         attribute = re.split("=|$", tag, maxsplit=1)[0].strip().lower()
         plain = attribute.removeprefix("v-bind").lstrip(":")
         sign = _SIGNS.get(plain.partition(":")[0], "")
-        known = uses.get(match.start())
-        is_other = attribute != plain and known is not None and known.use is not NameUse.KEY
+        reference = uses.get(match.start())
+        is_other = attribute != plain and reference is not None and reference.use is not NameUse.KEY
         if sign in declared and not is_other and (sign != "--" or _sign(tree.text, match.start())):
             # Svelte's ``class:name`` alone takes the variable of that name.
             after = f"={{{name}}}" if ":" in plain and "=" not in tag else ""
@@ -140,7 +140,7 @@ def not_renamed(tree: SyntaxTree, name: str, renamed: list[Reference]) -> int | 
     signs = {_sign(tree.text, match.start()) for match in matches} if is_php else kinds
     signs &= {*_SIGNS.values()}
     uses = references(tree, name) if signs else ()
-    left = {use.start for use in uses if use.scope and use.scope.kind in signs}
+    starts = {use.start for use in uses if use.scope and use.scope.kind in signs}
     scripts = [text for text in tree.injections() if tree.text[text.start - 1] == ">"]
     for match in matches if signs or is_global else ():
         start = match.start()
@@ -149,13 +149,13 @@ def not_renamed(tree: SyntaxTree, name: str, renamed: list[Reference]) -> int | 
         is_named = bool(signs) and (in_script or _sign(tree.text, start) in signs)
         is_handled = is_global and _HANDLER.match(attribute) and tree.text[start - 1] != "."
         if is_handled or (is_named and tree.role_at(start) is Role.STRING):
-            left.add(start)
+            starts.add(start)
     for use in renamed if tree.grammar in STYLES else ():
         rule = enclosing(tree.node(*use.span), "^rule_set$")
         nested = re.search(r"&\}?[\w-]", tree.text_of(rule))
         if rule and nested and _sign(tree.text, use.start) in (".", "#"):
-            left.add(tree.start(rule) + nested.start())
-    return min(left - {use.start for use in renamed}, default=None)
+            starts.add(tree.start(rule) + nested.start())
+    return min(starts - {use.start for use in renamed}, default=None)
 
 
 def _within(tree: SyntaxTree | None, spans: list[Span], start: int, name: str) -> list[Reference]:
