@@ -84,9 +84,8 @@ def _one_text(
     if fmt.nothing and answer[start:end].strip() == fmt.nothing:
         return AnsweredWindow(window.text)
     ahead = prefill(window, fmt)
-    answered = _without_marks(
-        answer, start, end, ahead, [re.escape(fmt.cursor)] if fmt.cursor else []
-    )
+    marks = [re.escape(fmt.cursor)] if fmt.cursor else []
+    answered = _without_marks(answer, start, end, ahead, marks)
     if is_whole and answered.text and not answered.text.endswith("\n"):
         return AnsweredWindow(f"{answered.text}\n", answered.taken)
     return answered
@@ -97,10 +96,8 @@ def _without_marks(
 ) -> AnsweredWindow:
     """Return text ``ahead``, and after it that of the answer without marks; these are patterns."""
     text, pieces = ahead, []
-    gaps = [(start, start)]
-    joined = "|".join(marks)
-    if joined:
-        gaps += [start_tag.span() for start_tag in re.compile(joined).finditer(answer, start, end)]
+    joined = re.compile("|".join(marks) or "(?!)")
+    gaps = [(start, start), *(mark.span() for mark in joined.finditer(answer, start, end))]
     for (_, first), (last, _) in zip(gaps, [*gaps[1:], (end, end)], strict=True):
         pieces.append(AnswerPart(len(text), first, last - first))
         text += answer[first:last]

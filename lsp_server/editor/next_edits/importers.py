@@ -105,7 +105,7 @@ def importing_files(
     """
     is_go = module.endswith(".go")
     declaring, texts, unnamed = _texts(folder, module, name, opened, owner, renamed)
-    types = ResolvedNames.of(declaring, "", module) if owner else None
+    types = ResolvedNames.of(declaring, "", module) if owner or is_go else None
     # What stands between brackets of a type is no base, nor one of several.
     heirs = re.compile(
         r"(?:class|interface|type)\s+(\w+)(?:\s*\(|[^\n{]*?(?:\bextends|\bimplements|:)|[^\n{(]*?="
@@ -145,7 +145,7 @@ def importing_files(
             names = files[path]
             uses = [] if owner else [*_places(names, path, use, name)]
             uses += _by_default(names, path, use) if unnamed is _UNNAMED and use == module else ()
-            is_user = types is not None and _uses_any(names, path, use, giver_names, words[path])
+            is_user = bool(owner) and _uses_any(names, path, use, giver_names, words[path])
             is_own = use != module and names.class_node(owner) is not None and not is_beside
             if is_user and (is_own or _has_another(names, path, modules, owner)):
                 continue
@@ -343,6 +343,7 @@ def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Itera
     package, uses = posixpath.dirname(module), names.uses(name)
     if _is_beside(path, module):
         yield from (use for use in uses if use.use is NameUse.VARIABLE and use.scope is None)
+        yield from Members(names).of_embedded(name, name)
         return
     tail = re.escape(posixpath.basename(package))
     line = rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"'
@@ -351,6 +352,7 @@ def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Itera
         return
     receiver = (declared[1] or posixpath.basename(package)).strip()
     yield from (use for use in uses if use.receiver == receiver and use.use is NameUse.MEMBER)
+    yield from Members(names).of_embedded(name, f"{receiver}.{name}")
 
 
 def _rust_places(names: ResolvedNames, module: str, name: str) -> Iterator[Reference]:

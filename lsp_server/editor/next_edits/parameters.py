@@ -102,9 +102,8 @@ def signature_change(
     if len(pairs) != 1:
         return None
     node, other = pairs[0]
-    if node.has_error or other.children_by_field_name("parameters")[0].has_error:
-        return None
-    if before.text_of(name_of(node)) != now.text_of(name_of(other)):
+    is_same = before.text_of(name_of(node)) == now.text_of(name_of(other))
+    if not is_same or node.has_error or other.children_by_field_name("parameters")[0].has_error:
         return None
     change = _change(before, node, now, other)
     return (change, other) if change is not None and change.function else None
@@ -160,9 +159,10 @@ def edits_of(change: SignatureChange, names: ResolvedNames, function: Node) -> l
         is_first = first == name or function.type == "method_elem"
         return edits_of_method(change, names, uses, function) if is_first else []
     elif own := names.use_at(name, change.function):
-        same = [use for use in names.uses(change.function) if use.scope == own.scope]
+        same = [use for use in names.uses(change.function)
+                if use.scope == own.scope and use.use is own.use]  # fmt: skip
         if sum(use.declares for use in same) == 1:
-            called += calls_at(tree, (use for use in same if use.use is own.use), partials=True)
+            called += calls_at(tree, same, partials=True)
     return calls_to_change(change, names, [(call, 0) for call in called])
 
 
@@ -381,12 +381,10 @@ def _parameters(tree: SyntaxTree, function: Node) -> list[Parameter] | None:
             continue
         if any("dictionary_splat" in kind for kind in kinds):
             continue
-        names = node.children_by_field_name("name") or [
-            pattern or child_of(node, "left") or first or node
-        ]
-        has_default = bool(re.search("default|optional|assignment", node.type)) or any(
-            each.type == "=" for each in node.children
-        )
+        own = pattern or child_of(node, "left") or first or node
+        names = node.children_by_field_name("name") or [own]
+        has_default = re.search("default|optional|assignment", node.type) is not None
+        has_default |= any(each.type == "=" for each in node.children)
         calls += (Parameter(tree.text_of(each), has_default, by_name_only) for each in names)
     return calls
 
@@ -526,10 +524,7 @@ def _inserted(
 def _is_visible(names: ResolvedNames, name: str, arguments: Node) -> bool:
     """Return whether a name is bound where a call is, and before it."""
     call = names.tree.start(arguments)
-    return any(
-        use.use is NameUse.VARIABLE
-        and use.scope is not None
-        and use.scope.start <= call < use.scope.end
-        and (use.start < call or use.scope.kind == "module")
-        for use, _ in names.declared(name)
-    )
+    declared = (use for use, _ in names.declared(name) if use.use is NameUse.VARIABLE)
+    places = ((use.start, use.scope) for use in declared if use.scope is not None)
+    return any(scope.start <= call < scope.end and (start < call or scope.kind == "module")
+               for start, scope in places)  # fmt: skip

@@ -42,7 +42,9 @@ def prompt_pieces(window: Window, fmt: NextEditFormat) -> list[Piece]:
         "file": [(_text(window.file), True)],
         "prefill": [(prefill(window, fmt), True)],
     }
-    return _joined(_filled(fmt.prompt, fields))
+    # Neighbours of one kind are one piece.
+    runs = groupby(filter(itemgetter(0), _filled(fmt.prompt, fields)), key=itemgetter(1))
+    return [("".join(text for text, _ in run), is_users) for is_users, run in runs]
 
 
 def holds_marks(window: Window, fmt: NextEditFormat) -> bool:
@@ -160,12 +162,6 @@ def _filled(template: str, fields: dict[str, list[Piece]]) -> list[Piece]:
         if name is not None:
             pieces += fields[name]
     return pieces
-
-
-def _joined(pieces: Iterable[Piece]) -> list[Piece]:
-    """Neighbours of one kind as one piece."""
-    runs = groupby((piece for piece in pieces if piece[0]), key=itemgetter(1))
-    return [("".join(text for text, _ in run), is_users) for is_users, run in runs]
 
 
 def _text(lines: Iterable[str]) -> str:

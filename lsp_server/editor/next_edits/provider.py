@@ -221,13 +221,9 @@ class NextEditProvider:
         before = self.history.lines_before(document)
         if before is None:
             return []
-        near = [
-            suggestion
-            for suggestion in self._pending
-            if suggestion.document is document
-            and suggestion.new_text is not None
-            and any(_is_near(edit, suggestion.region) for edit in edits)
-        ]
+        mine = (each for each in self._pending if each.document is document)
+        near = [each for each in mine if each.new_text is not None
+                and any(_is_near(edit, each.region) for edit in edits)]  # fmt: skip
         for some in [near, *([suggestion] for suggestion in near)]:
             if some and _with(before, some) == document.lines:
                 return some
@@ -492,12 +488,10 @@ class NextEditProvider:
 
     def opened_in(self, location: DocumentLocation) -> dict[str, str]:
         """Open documents of a folder by their paths; those that may not be read have no text."""
-        proposed = {}
-        for document in self._documents:
-            other = self._folders.place(document.uri)
-            if other.folder == location.folder and document.uri.startswith("file:"):
-                proposed[other.path] = document.text if self._may_be_read(document) else ""
-        return proposed
+        files = (each for each in self._documents if each.uri.startswith("file:"))
+        places = ((document, self._folders.place(document.uri)) for document in files)
+        return {place.path: document.text if self._may_be_read(document) else ""
+                for document, place in places if place.folder == location.folder}  # fmt: skip
 
     def document_of(self, folder: Path, path: str, text: str, language: str) -> Document | None:
         """Return the open document of a file, else one made of the text that was read; None where
@@ -576,11 +570,9 @@ def _title(old: str, new: str) -> str:
 
 def _overlap(suggestion: Suggestion, other: Suggestion) -> bool:
     """Return whether two changes of a document touch the same text."""
-    if suggestion.document is not other.document:
-        return False
-    return (
-        suggestion.region.start <= other.region.end and other.region.start <= suggestion.region.end
-    )
+    one, two = suggestion.region, other.region
+    is_apart = one.end < two.start or two.end < one.start
+    return suggestion.document is other.document and not is_apart
 
 
 def _is_near(edit: TextEdit[Position], region: TrackedRegion) -> bool:

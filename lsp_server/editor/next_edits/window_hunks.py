@@ -112,7 +112,5 @@ def _position(window: Window, index: int, document: Document, first: int) -> Pos
 
 def _line_end(document: Document, line: int) -> str:
     """Return the line end of a line, or of the one above it."""
-    for hunk in (*document.lines[max(line - 1, 0) : line + 1][::-1], *document.lines[:1]):
-        if mark := line_end(hunk):
-            return mark
-    return "\n"
+    lines = (*document.lines[max(line - 1, 0) : line + 1][::-1], *document.lines[:1])
+    return next(filter(None, map(line_end, lines)), "\n")

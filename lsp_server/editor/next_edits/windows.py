@@ -135,9 +135,8 @@ def shown_line(line: str) -> str:
 def _span(lines: Sequence[str], line_number: int, fmt: NextEditFormat) -> tuple[int, int]:
     """Return the first line of the window and the one after its last."""
     if not fmt.window_tokens:
-        return max(line_number - fmt.lines_above, 0), min(
-            line_number + fmt.lines_below + 1, len(lines)
-        )
+        below = line_number + fmt.lines_below + 1
+        return max(line_number - fmt.lines_above, 0), min(below, len(lines))
     first, end = line_number, line_number + 1
     remaining = fmt.window_tokens * BYTES_PER_TOKEN - _size(lines[line_number])
     while remaining > 0 and (first > 0 or end < len(lines)):

@@ -7,13 +7,15 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 
-_TYPE = re.compile(r"(?ms)^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) \{\n(.*?)^\1\}")
+_TYPE = re.compile(
+    r"(?ms)^(\t?)(?:type )?(\w+)(?:\[[^\n]*\])? (?:interface|struct) ?\{(\n.*?^\1|[^\n]*)\}"
+)
 _METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)(\(.*)", re.M)
 _PROMISED = re.compile(r"^\s+(\w+)(\(.*)", re.M)
 _RESULT = re.compile(r"\) ?(bool|string|error|int|float64|)(?: *\{.*| *//.*)?$")
 """What a method gives, where that is nothing or a type of Go's own."""
 _FIELDS = re.compile(r"^\s+(\w+(?:, \w+)*) +[^|\s]", re.M)
-_EMBEDDED = re.compile(r"^\s+\*?(?:\w+\.)?(\w+)(?:\[.*\])?[ \t]*(?:`.*|//.*)?$", re.M)
+_EMBEDDED = re.compile(r"^\s+\*?((?:\w+\.)?(\w+))(?:\[.*\])?[ \t]*(?:`.*|//.*)?$", re.M)
 
 
 class GoTypes:
@@ -22,29 +24,31 @@ class GoTypes:
     def __init__(self, text: str) -> None:
         self._methods: defaultdict[str, dict[str, str]] = defaultdict(dict)
         self._fields: dict[str, dict[str, str]] = {}
-        self._embedded: dict[str, set[str]] = {}
+        self._embedded: dict[str, dict[str, str]] = {}
+        """The names of what each embeds, and how they are written."""
         self._interfaces: set[str] = set()
-        for _, name, body in _TYPE.findall(text):
+        for _, name, written in _TYPE.findall(text):
+            body = written.replace(";", "\n")
             promised = _PROMISED.findall(body)
             self._methods[name].update(promised)
+            self._embedded[name] = {own: written for written, own in _EMBEDDED.findall(body)}
             fields = re.findall(r"\w+", " ".join(_FIELDS.findall(body)))
-            self._fields[name] = dict.fromkeys(fields, "")
-            self._embedded[name] = set(_EMBEDDED.findall(body))
+            self._fields[name] = dict.fromkeys([*fields, *self._embedded[name]], "")
             self._interfaces |= {name} if promised else set()
         for name, method, signature in _METHOD.findall(text):
             self._methods[name][method] = signature
 
     def sharing(self, owner: str, member: str) -> set[str]:
         """Return the types whose ``member`` has to be called as that of the type ``owner``."""
-        types, waiting = {owner}, [owner]
-        while waiting:
-            name = waiting.pop()
-            others = self._methods.keys() | self._fields.keys()
-            came = {other for other in others if self._share(name, other, member)
-                    or self._share(other, name, member)}  # fmt: skip
-            waiting += came - types
-            types |= came
-        return types
+        types, others = [owner], self._methods.keys() | self._fields.keys()
+        for name in types:
+            types += [other for other in others - set(types) if self._share(name, other, member)
+                      or self._share(other, name, member)]  # fmt: skip
+        return set(types)
+
+    def embedding(self, name: str) -> list[str]:
+        """Return the types that embed a type, which is written so, and have a field of its name."""
+        return [outer for outer, names in self._embedded.items() if name in names.values()]
 
     def _share(self, name: str, other: str, member: str) -> bool:
         if other in self._embedded.get(name, ()):
@@ -63,7 +67,7 @@ class GoTypes:
     ) -> dict[str, str]:
         """Return what a type has by a table, with what it embeds. around: what embeds it."""
         outer, members = around | {name}, dict[str, str]()
-        for base in self._embedded.get(name, set()) - outer:
+        for base in self._embedded.get(name, {}).keys() - outer:
             members |= self._all(table, base, outer)
         return members | table.get(name, {})
 

@@ -49,10 +49,8 @@ def imports_of(text: str, path: str) -> list[Import]:
     elif ending in _SCRIPT_ENDINGS:
         names = _script(text, folder)
     elif ending == ".rs":
-        names = (
-            Import((_join(folder, f"{name}.rs"), _join(folder, f"{name}/mod.rs")))
-            for name in _MODULE.findall(text)
-        )
+        paths = ((f"{name}.rs", f"{name}/mod.rs") for name in _MODULE.findall(text))
+        names = (Import(tuple(_join(folder, path) for path in pair)) for pair in paths)
     else:
         names = (
             Import((_join(folder, name), name, _join("include", name), _join("src", name)))
@@ -88,18 +86,12 @@ def python_paths(module: str, folder: str) -> Iterator[str]:
     which imports it."""
     dots = len(module) - len(module.lstrip("."))
     inside = module.strip(".").replace(".", "/")
-    if dots:
-        base = folder
-        for _ in range(dots - 1):
-            base = posixpath.dirname(base)
-        bases = [base]
-    else:
-        # The file's own folder, those above it, and the usual places of sources.
-        bases = [folder]
-        while bases[-1]:
-            bases.append(posixpath.dirname(bases[-1]))
-        bases += [root for root in _SOURCE_ROOTS if root not in bases]
-    for base in bases:
+    # The file's own folder, those above it, and the usual places of sources.
+    bases = [folder]
+    while bases[-1]:
+        bases.append(posixpath.dirname(bases[-1]))
+    roots = [root for root in _SOURCE_ROOTS if root not in bases]
+    for base in bases[dots - 1 :][:1] if dots else bases + roots:
         for ending in (".py", "/__init__.py", ".pyi"):
             yield _join(base, (inside + ending).lstrip("/"))
 

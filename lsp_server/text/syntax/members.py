@@ -132,6 +132,16 @@ class Members:
         tree = self._tree
         return GoTypes(tree.text).sharing(owner, name) if tree.grammar == "go" else {owner}
 
+    def of_embedded(self, name: str, written: str) -> Iterator[Reference]:
+        """Yield the fields of Go that have their name from a type that others embed. written: the
+        type as this text has it."""
+        module = self._names.module
+        types = GoTypes(self._tree.text).embedding(written)
+        types += GoTypes(module.tree.text).embedding(name) if module is not None else []
+        for use in (use for owner in types for use in self.places(name, owner).meant):
+            if use.use is NameUse.KEY or receiver_of(use.node) is not None:
+                yield use
+
     def _promised(
         self, placed: list[tuple[Reference, Node]], owner: str, sharing: set[str]
     ) -> Iterator[Reference]:
@@ -228,8 +238,7 @@ class Members:
 
     def _may_be_any(self, name: str) -> bool:
         """Return whether a type does not tell the class: any, a type parameter, one of several."""
-        declared = self._names.declared(name) if name.isidentifier() else ()
-        outer = {kind_of(node.parent) for _, node in declared}
+        outer = {kind_of(node.parent) for _, node in self._names.declared(name)}
         alias = self._class_node(name) if "type_alias_declaration" in outer else None
         is_either = "|" in self._tree.text_of(alias)
         return is_either or _ANY.fullmatch(name) is not None or "type_parameter" in outer
@@ -314,15 +323,12 @@ class Members:
 
     def _root(self, name: str, member: str, declaring: set[str]) -> str:
         """Return the first class of a line of descent that declares a member."""
-        root, waiting, visited = name if name in declaring else "", [name], {name}
-        while waiting:
-            text = self._tree.text_of(self._class_node(heir := waiting.pop(0)))
-            for base in self._bases(heir):
-                if base not in visited and not re.search(left_out(base, member), text):
-                    visited.add(base)
-                    waiting.append(base)
-                    root = base if base in declaring else root
-        return root or f"{name}?"
+        descent = [name]
+        for each in descent:
+            text = self._tree.text_of(self._class_node(each))
+            bases = (base for base in self._bases(each) if base not in descent)
+            descent += [base for base in bases if not re.search(left_out(base, member), text)]
+        return next((each for each in reversed(descent) if each in declaring), f"{name}?")
 
 
 def left_out(base: str, member: str) -> str:

@@ -191,11 +191,8 @@ def same_meaning(
 
 def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
     """Return whether later declarations in the same scope are of the same variable."""
-    if tree.grammar == "python":
-        return True
-    if tree.grammar != "go":
-        return False
-    return all(kind_of(outside(use.node, 2)) == "short_var_declaration" for use in declared)
+    kinds = {kind_of(outside(use.node, 2)) for use in declared}
+    return tree.grammar == "python" or (tree.grammar == "go" and kinds == {"short_var_declaration"})
 
 
 def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:
@@ -205,16 +202,13 @@ def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) ->
         return False
     scope = declared.scope
     assert scope is not None
-    firsts: dict[Scope, int] = {}
-    for use in names:
-        if use.declares and use.scope is not None and use.use is NameUse.VARIABLE:
-            firsts.setdefault(use.scope, use.start)
+    variables = [use for use in names if use.use is NameUse.VARIABLE and use.scope is not None]
+    firsts = {use.scope: use.start for use in reversed(variables) if use.declares and use.scope}
     others = {use for use in firsts if use != scope}
     outer = any(use.start <= scope.start and scope.end <= use.end for use in others)
     inner = {use for use in others if scope.start <= use.start and use.end <= scope.end}
     inner |= {scope} if outer else set()
-    variables = (use for use in names if use.use is NameUse.VARIABLE and use.scope in inner)
-    return any(use.scope and use.start < firsts.get(use.scope, 0) for use in variables)
+    return any(use.scope in inner and use.start < firsts.get(use.scope, 0) for use in variables)
 
 
 # Places and their scopes
@@ -275,7 +269,9 @@ def _resolved(tree: SyntaxTree, uses: list[_Use]) -> list[Reference]:
             receiver, own = classes.owner(node, scopes)
         elif use is NameUse.KEY and tree.grammar not in _WITHOUT_NAMED:
             own = functions.with_argument(node)
-        is_foreign = spelling.use is NameUse.VARIABLE and _is_import(node, spelling)
+        is_whole = kind_of(node.parent) in ("import_clause", "namespace_import")
+        is_import = is_whole or spelling.before.endswith(" as ")
+        is_foreign = spelling.use is NameUse.VARIABLE and is_import
         written = spelling.start, spelling.end, spelling.before, spelling.after
         meaning = *span, use, own, spelling.declares, node, is_foreign, receiver
         result.append(Reference(*meaning, *written))
@@ -287,11 +283,6 @@ def _is_method_call(tree: SyntaxTree, node: Node) -> bool:
     name = _METHOD_CALLS.get((tree.grammar, kind_of(node.parent)), "")
     is_called = bool(name) and child_of(node.parent, name) == node
     return is_called and child_of(node.parent, "arguments") is not None
-
-
-def _is_import(node: Node, spelling: Spelling) -> bool:
-    is_whole = kind_of(node.parent) in ("import_clause", "namespace_import")
-    return is_whole or spelling.before.endswith(" as ")
 
 
 def _declaring(tree: SyntaxTree, node: Node, scopes: tuple[Scope, ...]) -> Scope:

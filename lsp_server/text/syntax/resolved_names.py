@@ -35,8 +35,9 @@ _WRAPPED = re.compile(
 )
 _GENERIC = re.compile(r"([\w.:]+)[\[<](.*)[\]>]", re.DOTALL)
 _LISTED = re.compile(
-    r"(.+)\[\]|\[\w*\](.+)|\[([^;\[\]]+)(?:;[^\n]*)?\]|map\[\w+\]([^\n]+)", re.DOTALL
-)
+    r"(.+)\[\]|\[[\w.]*\](.+)|\[([^;\[\]]+)(?:;[^\n]*)?\]|map\[[^\]]+\]([^\n]+)"
+    r"|(?:<-)?chan(?:<-)?\s([^\n]+)", re.DOTALL
+)  # fmt: skip
 _TUPLE = re.compile(r"(?:[Tt]uple)?[(\[](.*)[)\]]", re.DOTALL)
 _FUNCTION_TYPE = re.compile(
     r"\(([^()]*)\)\s*=>.*|(?:\w+\.)?(?:FC|(?:V|Function)\w*Component)<(.*)>", re.DOTALL
@@ -78,7 +79,8 @@ def class_around(tree: SyntaxTree, node: Node) -> str:
             return own
         receiver = outer.child_by_field_name("receiver")
         if outer.type == "method_declaration" and receiver is not None:
-            return class_named(tree.text_of(receiver).strip("()").split()[-1])
+            owner = re.search(r"(\w+)(?:\[.*\])?\)$", tree.text_of(receiver))
+            return owner[1] if owner else ""
         if is_class(outer):
             name = child_of(outer, "type" if outer.type == "impl_item" else "name")
             if name != node:
@@ -144,6 +146,12 @@ def without_arguments(text: str) -> str:
     return inner if inner == text else without_arguments(inner)
 
 
+def _result(text: str) -> str:
+    """Return what a function of Go gives whose type is written so; any other text as it is."""
+    function = re.fullmatch(r"func\((?:[^()]|\([^()]*\))*\)\s*(.*)", text, re.DOTALL)
+    return function[1] if function else text
+
+
 def _arguments(text: str) -> list[str]:
     pieces, depth = [""], 0
     for character in text:
@@ -204,7 +212,9 @@ class ResolvedNames:
 
     def class_named(self, text: str) -> str:
         """Return the class that a type is; with what is before its dot, or a sign, if not ours."""
-        name = class_named(text)
+        generic = re.match(r"[*&\s]*(?:\w+\.)?(\w+)[\[<][^\]]", text)
+        is_known = generic is not None and self._giver(generic[1]) is not None
+        name = generic[1] if generic and is_known else class_named(text)
         if not name or self.tree.grammar in ("java", "csharp", "rust"):
             return name
         before = re.search(rf"(\w+)\.{name}\b", text)
@@ -261,7 +271,8 @@ class ResolvedNames:
             constructor = child_of(node, "constructor", "type", "name")
             types = child_of(node, "type_arguments")
             return self.written(constructor) + self.tree.text_of(types)
-        if "call" in kind or "invocation" in kind:
+        is_generic = kind_of(child_of(node, "type")) == "generic_type"
+        if "call" in kind or "invocation" in kind or (is_generic and "conversion" in kind):
             return self._of_call(node, steps)
         if kind in _WITHOUT_DOT:
             name = self.tree.text_of(_member(node))
@@ -273,6 +284,8 @@ class ResolvedNames:
         if kind in ("arrow_function", "function_expression", "lambda_expression"):
             returned = self.tree.text_of(child_of(node, "return_type"))
             return returned or self.type_of(child_of(node, "body"), steps)
+        if kind == "func_literal":
+            return f"func() {self.written(child_of(node, 'result'))}"
         if re.match("as_exp|satisfies_|cast_exp|type_assertion|type_conversion", kind):
             return self.tree.text_of(child_of(node, "type") or node.named_children[-1])
         if re.search("^generator_exp|^(?:list|set)_compr", kind):
@@ -282,6 +295,8 @@ class ResolvedNames:
             value = self.type_of(child_of(pair, "value"), steps)
             return f"dict[str, {value}]" if value else ""
         operator = self.tree.text_of(child_of(node, "operator"))
+        if operator == "<-":
+            return self._element(self.type_of(child_of(node, "operand"), steps))
         if operator in ("or", "||", "??", "and", "&&"):
             sides = ("left", "right") if operator in ("or", "||", "??") else ("right",)
             operands = (self.type_of(child_of(node, side), steps) for side in sides)
@@ -340,6 +355,10 @@ class ResolvedNames:
     def written(self, node: Node | None) -> str:
         """Return a type as it is written, with names of our own for structures that have none."""
         text = self.tree.text_of(node)
+        if kind_of(node) == "parameter_list":
+            types = [self.written(child_of(each, "type")) for each in inner(node)
+                     for _ in each.children_by_field_name("name") or [each]]  # fmt: skip
+            return f"({', '.join(types)})" if len(types) > 1 else "".join(types)
         if node is None or self.tree.grammar != "go" or "{" not in text:
             return text
         if own := nameless(self.tree, node):
@@ -358,6 +377,23 @@ class ResolvedNames:
             return node if node is not None and nameless(self.tree, node) == name else None
         outer = (node.parent for _, node in self.declared(name) if name.isidentifier())
         return next((node for node in outer if is_class(node)), None)
+
+    def _giver(self, name: str) -> ResolvedNames | None:
+        """Return the names of the text, this or the module's, that declares a class."""
+        if self.class_node(name) is not None:
+            return self
+        return self.module._giver(name) if self.module is not None else None
+
+    def _given(self, type_name: str, held: str) -> str:
+        """Return the type of a member of something whose type is written as ``held``, with what
+        that has for the parameters of a generic one."""
+        owner = self.class_named(held)
+        generic = re.fullmatch(rf"[*&\s]*(?:\w+\.)?{re.escape(owner)}[\[<](.*)[\]>]", held)
+        giver, arguments = self._giver(owner) or self, _arguments(generic[1]) if generic else ()
+        declared = child_of(giver.class_node(owner), "type_parameters")
+        parameters = re.findall(r"[\[<,]\s*(\w+)", giver.tree.text_of(declared))
+        given = dict(zip(parameters, arguments, strict=False))
+        return re.sub(r"\w+", lambda word: given.get(word[0], word[0]), type_name)
 
     def parameter(self, name: str, number: int, *, is_method: bool = False) -> str:
         """Return the type of a parameter of a function that this file or its module has."""
@@ -382,7 +418,7 @@ class ResolvedNames:
     def _of_field(self, held: str, name: str, steps: int) -> str:
         """Return the type of a field of something whose type is written so."""
         if owner := self.class_named(held):
-            return self.type_of_member(owner, name, steps)
+            return self._given(self.type_of_member(owner, name, steps), held)
         written = rf"[{{;,\s]{re.escape(name)}\??:?\s+([^;,\n}}]+)"
         nameless = re.search(written, held) if "{" in held else None
         return nameless[1].strip() if nameless else ""
@@ -403,7 +439,9 @@ class ResolvedNames:
         return name if self.tree.grammar == "go" and self.class_node(name) else ""
 
     def _of_call(self, node: Node, steps: int) -> str:
-        called = child_of(node, "function", "name", "macro")
+        # A generic function of Go with its types is read as a type.
+        generic = child_of(child_of(node, "type"), "type")
+        called = child_of(node, "function", "name", "macro") or generic
         if kind_of(called) == "await_expression":
             # ``await called<Type>()`` is read as a call of what was awaited.
             called = inner(called)[-1]
@@ -417,9 +455,10 @@ class ResolvedNames:
             owner = class_around(self.tree, node) if owner == "Self" else owner
             member_type = self.type_of_member(owner, name, steps)
             return member_type or (owner if name in ("new", "default") else "")
-        owner = self.class_named(self.type_of(before, steps))
+        held = self.type_of(before, steps)
+        owner = self.class_named(held)
         if owner and (member_type := self.type_of_member(owner, name, steps)):
-            return member_type
+            return _result(self._given(member_type, held))
         is_same = _SAME.fullmatch(name) is not None
         if (is_same or _ELEMENT.fullmatch(name)) and (before or arguments):
             held = self.type_of(before or arguments[0], steps)
@@ -450,7 +489,10 @@ class ResolvedNames:
                 continue
             if use.is_foreign or is_class(declared.parent):
                 return self._of_module(name) or (name if name[:1].isupper() else "")
-            return self._declared(declared, steps)
+            declared_type = self._declared(declared, steps)
+            is_function = "declaration" in kind_of(declared.parent)
+            named = self._named(self.class_named(declared_type))
+            return declared_type if is_function else _result(named or declared_type)
         return "" if scope is not None else self._of_module(name)
 
     def _of_method(self, before: Node, name: str, arguments: list[Node], steps: int) -> str:
@@ -574,7 +616,8 @@ class ResolvedNames:
         if called.endswith(".items") and index >= 0:
             return self._element(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
-            return self._element(self.type_of(value, steps)) if index == 1 else ""
+            held = self.type_of(value, steps)
+            return self._element(held) if (index < 1) == ("chan" in held[:6]) else ""
         held = self.type_of(value, steps)
         if index >= 0:
             is_map = _MAPS.match(held) is not None

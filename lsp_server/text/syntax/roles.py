@@ -65,16 +65,11 @@ def _words(grammar: str, table: str) -> list[str]:
     return TABLE[table].get(grammar, "").split()
 
 
-def has_names_in_strings(grammar: str) -> bool:
-    """Return whether nodes inside of a string are to be looked at (:func:`is_name_in_string`)."""
-    return grammar in _NAMES_IN_STRINGS
-
-
 def is_name_in_string(grammar: str, kind: str) -> bool:
     """Return whether a node inside of a string is code, though not marked as such."""
-    if role_of_kind(grammar, kind) is not None or _RUNS_NOT.search(kind):
+    if grammar not in _NAMES_IN_STRINGS or _RUNS_NOT.search(kind):
         return False
-    return _NAME.search(kind) is not None
+    return role_of_kind(grammar, kind) is None and _NAME.search(kind) is not None
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from lsp_server.text.syntax.injections import Injection, injections
@@ -14,7 +14,6 @@ from lsp_server.text.syntax.offsets import Offsets, encoded, end_point
 from lsp_server.text.syntax.roles import (
     PROSE,
     Role,
-    has_names_in_strings,
     is_name_in_string,
     is_quoted,
     may_be_identifier,
@@ -112,9 +111,7 @@ class SyntaxTree:
 
     def role_at(self, offset: int) -> Role:
         """Return the role of the character at ``offset``; code for blanks between."""
-        for piece in self.pieces(offset, offset + 1):
-            return piece.role
-        return Role.CODE
+        return next((piece.role for piece in self.pieces(offset, offset + 1)), Role.CODE)
 
     def comments(self) -> list[tuple[int, int]]:
         """Return where comments are, with their signs."""
@@ -217,14 +214,14 @@ class SyntaxTree:
         cursor = QueryCursor(role_query(self.grammar))
         cursor.set_byte_range(offsets.byte(start), offsets.byte(end))
         marks: list[tuple[int, int, Role]] = []
-        names = has_names_in_strings(self.grammar)
         for name, nodes in cursor.captures(self._tree.root_node).items():
             for node in nodes:
-                role = self._role_of(name, node)
-                if role is not None:
+                role = Role.STRING if name == "literal" else Role(name)
+                if name != "literal" or is_quoted(self.text_of(node)):
                     marks.append((self.start(node), self.end(node), role))
-                    if role is Role.STRING and names:
-                        marks += self._names_inside(node)
+                    marks += [(self.start(child), self.end(child), Role.CODE)
+                              for child in node.named_children if role is Role.STRING
+                              and is_name_in_string(self.grammar, child.type)]  # fmt: skip
         for injection in injections(self._tree.root_node, self.grammar, offsets, start, end):
             marks.append((injection.start, injection.end, Role.CODE))
             tree = SyntaxTree.of(self.text[injection.start : injection.end], injection.language)
@@ -232,17 +229,6 @@ class SyntaxTree:
                 by, pieces = injection.start, tree.pieces()
                 marks += [(piece.start + by, piece.end + by, piece.role) for piece in pieces]
         return sorted(marks, key=lambda mark: (mark[0], -mark[1]))
-
-    def _names_inside(self, string: Node) -> Iterator[tuple[int, int, Role]]:
-        """Yield the names in the expressions that run inside of a string."""
-        for child in string.named_children:
-            if is_name_in_string(self.grammar, child.type):
-                yield self.start(child), self.end(child), Role.CODE
-
-    def _role_of(self, capture: str, node: Node) -> Role | None:
-        if capture == "literal":
-            return Role.STRING if is_quoted(self.text_of(node)) else None
-        return Role(capture)
 
 
 def _flattened(marks: list[tuple[int, int, Role]], start: int, end: int) -> list[RolePiece]:
