@@ -387,9 +387,10 @@ def _python_places(names: ResolvedNames, path: str, module: str, name: str) -> I
             if use.use is Use.IMPORT:
                 bound.add(use.scope)
     for use in uses:
-        receiver = child_of(use.node.parent, "object") if use.use is Use.ATTRIBUTE else None
+        outer = use.node.parent if use.use is Use.ATTRIBUTE else None
+        receiver = names.tree.text_of(child_of(outer, "object"))
         is_bound = use.scope in bound and use.use not in _NOT_BOUND
-        if is_bound or _is_named(names, receiver, folder, module):
+        if is_bound or _is_named(names, receiver, outer or use.node, folder, module):
             yield _reference(use)
     yield from _in_strings(names, folder, module, name)
     for each in names.uses(name) if bound else ():
@@ -403,15 +404,15 @@ def _in_strings(names: ResolvedNames, folder: str, module: str, name: str) -> It
     ``setattr(module, "name", value)``."""
     tree = names.tree
     for match in re.finditer(rf"(?<![\w.])((?:\w+\.)*)({name})(?!\w)", tree.text):
-        node = tree.node(*match.span(2))
-        if kind_of(node) != "string_content":
+        node, path = tree.node(*match.span(2)), match[1][:-1]
+        if node is None or node.type != "string_content":
             continue
-        is_meant = match[1] and module in python_paths(match[1][:-1], folder)
+        is_path = path and module in python_paths(path, folder)
         arguments, call = inner(outside(node, 2)), tree.text_of(outside(node, 3))
-        if not match[1] and arguments[1:2] == [outside(node)] and _ATTRIBUTE.match(call):
-            is_meant = _is_named(names, arguments[0], folder, module)
-        if is_meant:
-            yield Reference(*match.span(2), NameUse.VARIABLE, node=node)
+        if not path and arguments[1:2] == [outside(node)] and _ATTRIBUTE.match(call):
+            node, path = arguments[0], tree.text_of(arguments[0])
+        if is_path or _is_named(names, path, node, folder, module):
+            yield Reference(*match.span(2), NameUse.VARIABLE)
 
 
 def _reference(use: Occurrence) -> Reference:
@@ -430,14 +431,12 @@ def _is_taken_from(tree: SyntaxTree, use: Occurrence, folder: str, module: str) 
     return is_import and module in python_paths(tree.text_of(source), folder)
 
 
-def _is_named(names: ResolvedNames, receiver: Node | None, folder: str, module: str) -> bool:
-    """Return whether an expression names the module, as this file imports it."""
-    if receiver is None:
-        return False
-    path = names.tree.text_of(receiver)
-    uses = names.python.of(path.split(".")[0])
-    here = uses.get(names.tree.start(receiver))
-    scoped = (other for other in uses.values() if here and other.scope == here.scope)
+def _is_named(names: ResolvedNames, path: str, node: Node, folder: str, module: str) -> bool:
+    """Return whether a path that begins where a node does names the module, as this file imports
+    it; in a string it may be imported anywhere."""
+    uses = names.python.of(path.partition(".")[0]) if path else {}
+    here = uses.get(names.tree.start(node))
+    scoped = (other for other in uses.values() if here is None or other.scope == here.scope)
     imports = (other for other in scoped if other.use in (Use.IMPORT, Use.ALIAS))
     paths = (python_paths(_imported(names.tree, other, path), folder) for other in imports)
     return any(module in each for each in paths)
