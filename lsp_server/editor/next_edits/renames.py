@@ -266,7 +266,8 @@ def is_given(tree: SyntaxTree, name: Node) -> bool:
     is_script = tree.grammar in ("javascript", "typescript", "tsx")
     own = (tree.text_of(child_of(node, "name")) for node in outer)
     words = "|".join(re.escape(word) for word in (tree.text_of(name), *own) if word)
-    listed = rf"^export\s+(?:default\s+(?:{words})\b|\{{[^}}]*?\b(?:{words})\s*[,}}])"
+    by_list = rf"\{{[^}}]*?\b(?<! as )(?:{words})\s*(?:,[^}}]*)?\}}(?!\s*from)"
+    listed = rf"^export\s+(?:default\s+(?:{words})\b|{by_list})"
     is_listed = is_script and re.search(listed, tree.text, re.MULTILINE)
     is_inner = enclosing(outside(name, 2), "^internal_module$", "body$|object_type") is not None
     is_exported = is_listed or any(node.type == "export_statement" for node in outer)
