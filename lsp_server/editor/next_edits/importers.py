@@ -341,7 +341,9 @@ def _is_of(tree: SyntaxTree, statement: Node | None, folder: str, module: str) -
 
 def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Iterator[Reference]:
     package, uses = posixpath.dirname(module), names.uses(name)
-    if _is_beside(path, module):
+    # A test may have a package of its own.
+    is_outside = re.search(r"^package \w+_test$", names.tree.text, re.MULTILINE) is not None
+    if _is_beside(path, module) and (not is_outside or module.endswith("_test.go")):
         yield from (use for use in uses if use.use is NameUse.VARIABLE and use.scope is None)
         yield from Members(names).of_embedded(name, name)
         return

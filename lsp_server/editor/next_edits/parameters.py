@@ -401,10 +401,8 @@ def _bound(tree: SyntaxTree, function: Node) -> int:
 
 def is_decorated(tree: SyntaxTree, function: Node, name: str) -> bool:
     """Return whether a function of Python has a decorator that begins with a pattern."""
-    outer = function.parent
-    return kind_of(outer) == "decorated_definition" and any(
-        re.match(rf"@{name}\b", tree.text_of(node)) for node in inner(outer)
-    )
+    outer = function.parent if kind_of(function.parent) == "decorated_definition" else None
+    return any(re.match(rf"@{name}\b", tree.text_of(node)) for node in inner(outer))
 
 
 # What becomes of a call

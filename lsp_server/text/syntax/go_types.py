@@ -12,8 +12,9 @@ _TYPE = re.compile(
 )
 _METHOD = re.compile(r"^func \((?:\w+ )?\*?(\w+)[^)]*\) (\w+)(\(.*)", re.M)
 _PROMISED = re.compile(r"^\s+(\w+)(\(.*)", re.M)
-_RESULT = re.compile(r"\) ?(bool|string|error|int|float64|)(?: *\{.*| *//.*)?$")
-"""What a method gives, where that is nothing or a type of Go's own."""
+_SIGNATURE = re.compile(r"\(((?:[^()]|\([^()]*\))*)\) *(.*?)(?: *(?:\{|//).*)?$")
+_PLAIN = {"", "bool", "string", "error", "int", "float64"}
+"""Results of methods that have no other name."""
 _FIELDS = re.compile(r"^\s+(\w+(?:, \w+)*) +[^|\s]", re.M)
 _EMBEDDED = re.compile(r"^\s+\*?((?:\w+\.)?(\w+))(?:\[.*\])?[ \t]*(?:`.*|//.*)?$", re.M)
 
@@ -74,6 +75,8 @@ class GoTypes:
 
 def _alike(promised: str, kept: str) -> bool:
     """Return whether a method may be what an interface wants, by their signatures."""
-    results = [match[1] for text in (promised, kept) if (match := _RESULT.search(text))]
-    is_same = len(results) <= 1 or results[0] == results[1]
-    return is_same and promised.startswith("()") == kept.startswith("()")
+    matches = [match for text in (promised, kept) if (match := _SIGNATURE.match(text))]
+    results = {match[2] for match in matches}
+    lists = [re.sub(r"[(\[{].*?[)\]}]", "", match[1].strip()) for match in matches]
+    counts = {bool(names) + names.count(",") for names in lists}
+    return len(counts) <= 1 and (len(results) <= 1 or not results <= _PLAIN)

@@ -217,9 +217,7 @@ class Members:
         if re.fullmatch(rf"\(\*?(?:\w+\.)?{owner}\)", text):
             # The method of a type, as Go writes it.
             return owner
-        is_named = text == owner and all(
-            use.is_foreign for use in self._names.uses(text) if use.declares
-        )
+        is_named = text == owner and all(use.is_foreign for use, _ in self._names.declared(text))
         if is_named or self._class_node(text) is not None:
             return text
         if self._names.module is not None and re.fullmatch(rf"(?:\w+\.)+{owner}", text):

@@ -191,8 +191,8 @@ def same_meaning(
 
 def _may_declare_again(tree: SyntaxTree, declared: list[Reference]) -> bool:
     """Return whether later declarations in the same scope are of the same variable."""
-    kinds = {kind_of(outside(use.node, 2)) for use in declared}
-    return tree.grammar == "python" or (tree.grammar == "go" and kinds == {"short_var_declaration"})
+    kinds = {kind_of(outside(use.node, 2)) for use in declared[1:]}
+    return tree.grammar == "python" or (tree.grammar == "go" and kinds <= {"short_var_declaration"})
 
 
 def _is_hidden(tree: SyntaxTree, names: list[Reference], declared: Reference) -> bool:

@@ -50,9 +50,8 @@ def role_of_kind(grammar: str, kind: str) -> Role | None:
     if kind in _words(grammar, "texts"):
         return Role.TEXT
     name = _snake(kind)
-    if kind in _words(grammar, "comments") or (
-        _COMMENT.search(name) and not name.endswith(("_statement", "_entry"))
-    ):
+    is_comment = _COMMENT.search(name) and not name.endswith(("_statement", "_entry"))
+    if is_comment or kind in _words(grammar, "comments"):
         return Role.COMMENT
     if _STRING.search(name) and not _NO_STRING.search(name):
         return Role.STRING

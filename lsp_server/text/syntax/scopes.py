@@ -86,7 +86,9 @@ class ScopeFinder:
         """Return the scope that a node opens."""
         if not node.is_named:
             return None
-        if node.type in self._also:
+        # In Go parameters are declared in the body's block.
+        is_body = self._tree.grammar == "go" and "func" in kind_of(node.parent)
+        if node.type in self._also and not is_body:
             return _Around(scope_of(self._tree, node), -1, (0, 0))
         return _around(self._tree, node) if _is_scope(node) else None
 
