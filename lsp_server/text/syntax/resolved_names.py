@@ -378,7 +378,6 @@ class ResolvedNames:
         outer = (node.parent for _, node in self.declared(name) if name.isidentifier())
         return next((node for node in outer if is_class(node)), None)
 
-<<<<<<< HEAD
     def _giver(self, name: str) -> ResolvedNames | None:
         """Return the names of the text, this or the module's, that declares a class."""
         if self.class_node(name) is not None:
@@ -395,14 +394,6 @@ class ResolvedNames:
         parameters = re.findall(r"[\[<,]\s*(\w+)", giver.tree.text_of(declared))
         given = dict(zip(parameters, arguments, strict=False))
         return re.sub(r"\w+", lambda word: given.get(word[0], word[0]), type_name)
-=======
-    def _has_class(self, name: str) -> bool:
-        """Return whether this file or its module declares a class."""
-        is_of_module = self.module is not None and self.module._has_class(name)
-        return is_of_module or self.class_node(name) is not None
-            self.module is not None and self.module._has_class(name)
-        )
->>>>>>> c6d28e69 (TypeScript: lambdas of containers are told from those of a class's method; a list of exports gives other names)
 
     def parameter(self, name: str, number: int, *, is_method: bool = False) -> str:
         """Return the type of a parameter of a function that this file or its module has."""
@@ -687,7 +678,7 @@ class ResolvedNames:
             before = _receiver(function)
             is_method = before is not None and not self._is_module(tree.text_of(before))
             held = _OPTIONAL.sub("", _BEFORE.sub("", self.type_of(before))).partition("<")[0]
-            if is_method and "function" in node.type and not self._has_class(held):
+            if is_method and "function" in node.type and self._giver(held) is None:
                 return ""
             return self.parameter(called, number, is_method=is_method)
         if outer.type in ("return_statement", "arrow_function"):
