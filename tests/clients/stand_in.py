@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "server"))
 
 from engine_stand_in import EngineStandIn
 
-from lsp_server.commands.cli.editor_snippets import all_snippets
+from lsp_server.commands.cli.setup import all_snippets
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.team.http_server.application import app
 from lsp_server.team.http_server.keys import Keys

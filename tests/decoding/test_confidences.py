@@ -10,6 +10,7 @@ from accel.decoding.engine import Engine
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import TokenArray
 from accel.drafting.retrieval.drafter import RetrievalDrafter
+from accel.execution.forwards import alone
 from accel.models.batch import chain_batch
 from accel.verification.confidence import IMPOSSIBLE, Confidence, log_total
 
@@ -68,8 +69,10 @@ def test_they_are_the_models_own_probabilities(engine: Engine) -> None:
     request = GenerationRequest(prompt.tokens, max_tokens=12, confidences=True, following="\n")
     chunks = list(generation := engine.generate(request))
     text = np.concatenate([prompt.tokens, generation.tokens]).astype(np.int32)
-    logits = engine.forward(
-        chain_batch(text[:-1], len(prompt.tokens) - 1, wants_numbers=True), engine.session()
+    logits = alone(
+        engine.forward_steps(
+            chain_batch(text[:-1], len(prompt.tokens) - 1, wants_numbers=True), engine.session()
+        )
     )
     actual = [each for chunk in chunks for each in chunk.confidences]
     for position, token in enumerate(generation.tokens.tolist()):

@@ -24,6 +24,7 @@ from accel.decoding.engine import Engine
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source, TokenArray
 from accel.errors import InvalidRequest
+from accel.execution.forwards import alone
 from accel.models.costs.forward_costs import ForwardCosts
 from accel.planning.planner import AdaptivePlanner
 from accel.verification.choosing import entropy_tokens
@@ -70,7 +71,7 @@ def test_greedy_is_the_same_on_random_trees(engine: Engine, seeds: range) -> Non
 def test_cancel_stops_prefill_between_chunks(engine: Engine) -> None:
     session = engine.session()
     calls = iter([False, True])
-    assert not engine.prefill(random_prompt(9, 400), session, lambda: next(calls))
+    assert not alone(engine.prefill_steps(random_prompt(9, 400), session, lambda: next(calls)))
     assert session.length == engine.prefill_rows
 
 

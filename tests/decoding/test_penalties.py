@@ -14,6 +14,7 @@ from tiny_models import Oracle, open_engine, random_prompt, run, save
 
 from accel.decoding.engine import Engine
 from accel.draft_tree import DraftTree, Source, TokenArray
+from accel.execution.forwards import alone
 from accel.models.batch import chain_batch
 from accel.verification.choosing import choose
 from accel.verification.logits_processor import LogitsProcessor
@@ -161,7 +162,7 @@ def slow_text(engine: Engine, prompt: TokenArray, sampling: Sampling, count: int
     for position in range(count):
         tokens = np.array([*prompt.tolist(), *text], np.int32)
         batch = chain_batch(tokens, len(tokens) - 1, wants_numbers=True)
-        logits = engine.forward(batch, engine.session()).row(0)
+        logits = alone(engine.forward_steps(batch, engine.session())).row(0)
         scores = slow_scores(logits.copy(), sampling, prompt.tolist(), text)
         text.append(choose(scores, sampling, position))
     return text

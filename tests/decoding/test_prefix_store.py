@@ -12,6 +12,7 @@ from tiny_models import open_engine, random_prompt, run
 
 from accel.decoding.engine import Engine
 from accel.draft_tree import TokenArray
+from accel.execution.forwards import alone
 from accel.execution.prefix_store import STRETCH, PrefixStore
 
 
@@ -40,7 +41,7 @@ def test_every_stretch_is_held_once_and_comes_back(engine: Engine, seed: int) ->
     engine.prefixes.forget()
     for prompt in prompts:
         session = engine.session()
-        engine.prefill(prompt, session)
+        alone(engine.prefill_steps(prompt, session))
         engine.keep("a", session)
     known = stretches([prompt[:-1] for prompt in prompts])
     token_bytes = engine.session().cache.nbytes / engine.session().cache.capacity
@@ -65,7 +66,7 @@ def session_prefix(prompt: TokenArray) -> int:
 def test_a_session_that_holds_more_is_left_as_it_is(engine: Engine) -> None:
     prompt = random_prompt(3, 2 * STRETCH + 20)
     session = engine.session()
-    engine.prefill(prompt, session)
+    alone(engine.prefill_steps(prompt, session))
     engine.keep("a", session)
     held = session.length
     engine.restore("a", prompt, session)
@@ -77,7 +78,7 @@ def test_prefixes_used_longest_ago_go_first_from_their_ends(engine: Engine) -> N
     old, new = random_prompt(4, 3 * STRETCH + 1), random_prompt(5, 3 * STRETCH + 1)
     for prompt in (old, new):
         session = engine.session()
-        engine.prefill(prompt, session)
+        alone(engine.prefill_steps(prompt, session))
         store.keep("a", session)
     each = store.nbytes // 6
     store.shrink(4 * each)

@@ -70,7 +70,7 @@ def test_few_rows_behind_whole_forwards_of_a_prompt_go_with_the_first_draft(
 ) -> None:
     session = engine.session()
     prompt = random_prompt(6, 100)
-    assert engine.prefill(np.append(prompt, 1).astype(np.int32), session)
+    assert alone(engine.prefill_steps(np.append(prompt, 1).astype(np.int32), session))
     longer = np.concatenate([prompt, random_prompt(7, engine.prefill_rows + behind)])
     generation = engine.generate(GenerationRequest(longer, max_tokens=1), session)
     steps, rows = generation.steps(), []
@@ -92,7 +92,7 @@ def test_few_rows_behind_whole_forwards_of_a_prompt_go_with_the_first_draft(
 def test_prefill_ahead_of_a_request(engine: Engine) -> None:
     session = engine.session()
     prompt = random_prompt(8, 300)
-    assert engine.prefill(prompt, session)
+    assert alone(engine.prefill_steps(prompt, session))
     answer = run(engine, prompt, session=session)
     assert answer.statistics.prompt_tokens_reused == 299
     assert answer.tokens.tolist() == run(engine, prompt).tokens.tolist()

@@ -11,9 +11,8 @@ import psutil
 import pytest
 from real_control_groups import limited_groups
 
-from operating_system import control_groups
-from operating_system.control_groups import memory_limits, processor_quotas
-from operating_system.machine import cores, free_bytes, total_bytes
+from operating_system import machine
+from operating_system.machine import cores, free_bytes, memory_limits, processor_quotas, total_bytes
 
 GIGABYTE = 1 << 30
 
@@ -21,8 +20,8 @@ GIGABYTE = 1 << 30
 @pytest.fixture
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where groups are found instead; ``own`` beside it says which are ours."""
-    monkeypatch.setattr(control_groups, "GROUPS", tmp_path / "groups")
-    monkeypatch.setattr(control_groups, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(machine, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(machine, "OWN_GROUPS", tmp_path / "own")
     return tmp_path / "groups"
 
 

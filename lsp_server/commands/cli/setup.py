@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from accel.errors import HOW_TO_CHOOSE
-from lsp_server.commands.cli.editor_snippets import EditorSnippet, all_snippets, snippets_here
 from lsp_server.commands.cli.fetch_and_compile import fetch_and_compile
 from lsp_server.commands.cli.output import add_json_argument, write_json
 from lsp_server.commands.cli.progress import Ask, agree_to_licence, shown_progress, typed_answer
@@ -35,6 +36,8 @@ from lsp_server.models.speed import bandwidth
 from lsp_server.models.trial import Trial, try_model
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import in_one_line, printable, say
+
+_RECIPE = re.compile(r"^## (.+)\nnames: (.+)\nfile: (.+)\n\n```\w*\n((?:.*\n)+?)```$", re.M)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -245,3 +248,28 @@ def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:
         console.print(snippet.text, highlight=False, soft_wrap=True)
     if not snippets:
         console.print("\nFor your editor's configuration: redraft setup --editor NAME.")
+
+
+@dataclass(frozen=True, slots=True)
+class EditorSnippet:
+    """file: where ``text`` goes; names: those by which ``--editor`` knows it, programs among
+    them."""
+
+    name: str
+    names: list[str]
+    file: str
+    text: str
+
+
+def all_snippets() -> list[EditorSnippet]:
+    """Return the snippets of all editors that are known."""
+    page = Path(__file__).with_name("recipes.md").read_text("utf-8")
+    return [
+        EditorSnippet(name, names.split(), file, text.rstrip())
+        for name, names, file, text in _RECIPE.findall(page)
+    ]
+
+
+def snippets_here() -> list[EditorSnippet]:
+    """Return those of the editors that are on PATH."""
+    return [snippet for snippet in all_snippets() if any(map(shutil.which, snippet.names))]

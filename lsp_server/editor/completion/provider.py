@@ -23,10 +23,10 @@ from lsp_server.editor.completion.automatic_trigger import (
     is_prose,
     offered,
 )
-from lsp_server.editor.completion.bracket_cache import DocumentBrackets
 from lsp_server.editor.completion.cache import CacheHit, SuggestionCache
 from lsp_server.editor.completion.postfilter import shown_text
 from lsp_server.editor.completion.request import PREFIX_CHARACTERS, CompletionRequest, Running
+from lsp_server.editor.completion.unmatched_brackets import DocumentBrackets
 from lsp_server.editor.in_flight import InFlight
 from lsp_server.shared.contract.calls import Call
 from lsp_server.shared.contract.engine import EngineInterface

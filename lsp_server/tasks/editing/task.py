@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +14,6 @@ from lsp_server.shared.contract.jobs import EditJob, JobResult, Span
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.editing.answers import code_of_answer
 from lsp_server.tasks.editing.loop_watch import LoopWatch
-from lsp_server.tasks.editing.pieces import split_at_definitions
 from lsp_server.tasks.editing.shown_text import ShownText, readable
 from lsp_server.tasks.editing.splice import spliced
 from lsp_server.tasks.indentation import with_end_of, with_indentation_of, with_start_of
@@ -36,6 +37,12 @@ _ADDED = (
     *("prompt_tokens", "prompt_tokens_reused"),
 )
 """What the pieces of an edit cost together is the sum of what each cost."""
+
+_BLOCK = re.compile(
+    r"\s*(?:@|async\s+def\b|def\b|class\b|function\b|fn\b|func\b|pub\b|impl\b|struct\b|enum\b|"
+    r"interface\b|export\b|public\b|private\b|protected\b|static\b|type\b|module\b|trait\b)"
+)
+_NEVER = 1 << 20
 
 
 def edit_work(engine: Engine, job: EditJob, index: Any, cancelled: Cancelled) -> TaskList:
@@ -192,3 +199,52 @@ def put_in(shown_text: ShownText, job: EditJob, result: JobResult) -> JobResult:
         tabs = any(line.startswith("\t") for line in around)
         return replace(result, text=spliced(shown_text, result.text, end, tabs))
     return result
+
+
+def split_at_definitions(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Pieces of whole lines that make up ``text``, each of which ``fits`` where that can be: cut
+    before definitions, the least indented first, else at blank lines."""
+    if fits(text):
+        return [text]
+    lines = text.splitlines(keepends=True)
+    cut = _best_cut(lines)
+    if cut is None:
+        return [text]
+    head, tail = "".join(lines[:cut]), "".join(lines[cut:])
+    return _joined([*split_at_definitions(head, fits), *split_at_definitions(tail, fits)], fits)
+
+
+def _best_cut(lines: list[str]) -> int | None:
+    """Return the best line to cut before: by kind of border, then by nearness to the middle."""
+    cuts = [
+        (rank, abs(2 * number - len(lines)), number)
+        for number in range(1, len(lines))
+        if (rank := _rank(lines, number)) is not None
+    ]
+    return min(cuts)[2] if cuts else None
+
+
+_BELONG_TO_NEXT = ("@", "#", "//", "*", "/*", '"""')
+
+
+def _rank(lines: list[str], number: int) -> int | None:
+    """Return the quality of a cut before a line: lower is better, None for no cut."""
+    line, before = lines[number], lines[number - 1]
+    indent = len(line) - len(line.lstrip())
+    if not line.strip():
+        return None
+    touching = before.lstrip().startswith(_BELONG_TO_NEXT)
+    if _BLOCK.match(line) and not touching:
+        return indent
+    return None if before.strip() else _NEVER + indent
+
+
+def _joined(pieces: list[str], fits: Callable[[str], bool]) -> list[str]:
+    """Neighbours put together again where both fit into one."""
+    joined = [pieces[0]]
+    for piece in pieces[1:]:
+        if fits(joined[-1] + piece):
+            joined[-1] += piece
+        else:
+            joined.append(piece)
+    return joined

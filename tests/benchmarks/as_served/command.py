@@ -25,8 +25,9 @@ from typing import Any
 import psutil
 
 from lsp_server.commands.cli.output import add_json_argument
-from lsp_server.engine.service import EngineService
+from lsp_server.engine.service import EngineService, never
 from lsp_server.shared.errors import BenchError
+from lsp_server.tasks.steps import finished
 from operating_system.machine import cores
 from tests.benchmarks.as_served.at_hand import engines_at_hand, write
 from tests.benchmarks.as_served.build import LOADS
@@ -171,7 +172,7 @@ def _rows_now(
         for request in itertools.chain.from_iterable(lines):
             door.prefill(request)
             for engine in engines.values():
-                engine.prefill(request.job)
+                finished(engine.prefill_steps(request.job, never), None)
         served, here, threads = _by_turns(door, engines, lines)
         yield f"{clients} clients", row_of(served, here, threads)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from accel.decoding.engine import Engine
+from accel.execution.forwards import alone
 from accel.execution.session import Session
 from accel.files.model_options import BackendName, DType, KvType
 from accel.models.base import Cache
@@ -59,5 +60,5 @@ class MeasuredEngine:
         prompt = rng.integers(0, self._engine.model.vocabulary_size, tokens + 1, np.int32)
         session: Session = self._engine.session()
         started = time.perf_counter()
-        self._engine.prefill(prompt, session)
+        alone(self._engine.prefill_steps(prompt, session))
         return time.perf_counter() - started

@@ -357,10 +357,10 @@ def test_without_a_terminal_the_obvious_answers_are_taken(
 def test_every_recipe_is_read_and_printed(
     weights: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from lsp_server.commands.cli import editor_snippets
+    from lsp_server.commands.cli import setup
 
-    snippets = editor_snippets.all_snippets()
-    page = Path(editor_snippets.__file__).with_name("recipes.md").read_text()
+    snippets = setup.all_snippets()
+    page = Path(setup.__file__).with_name("recipes.md").read_text()
     assert len(snippets) == page.count("\n## ") >= 25
     names = [name for snippet in snippets for name in snippet.names]
     assert len(names) == len(set(names))

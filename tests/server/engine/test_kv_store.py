@@ -16,6 +16,7 @@ from small_model import SMALL_MODEL
 from steady_costs import DTYPE, THREADS, keep_costs
 
 from accel.decoding.engine import Engine
+from accel.execution.forwards import alone
 from accel.models.batch import chain_batch
 from lsp_server.engine import kv_folder
 from lsp_server.engine.caches import Caches
@@ -25,6 +26,7 @@ from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet
 from lsp_server.shared.contract.notes import ForgetDocument
 from lsp_server.shared.contract.options import EngineOptions
+from tests.prefill_alone import prefill
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(40))
 OTHER = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
@@ -185,7 +187,7 @@ def test_a_document_is_warm_after_a_restart(loaded: EngineService, folder: Path)
     assert second.write() == text
     assert second.left <= 8
     third = Restarted(loaded)
-    assert third.service.prefill(replace(JOB, opening=True)) > 300
+    assert prefill(third.service, replace(JOB, opening=True)) > 300
     assert third.write() == text
     assert third.left <= 8
 
@@ -199,10 +201,10 @@ def test_what_follows_is_the_same_bit_by_bit(loaded: EngineService) -> None:
         tokens = chance.integers(0, 4000, length).astype(np.int32)
         session, other = engine.session(), engine.session()
         session.restore(tokens, _state_of(engine, tokens))
-        engine.prefill(np.append(tokens, np.int32(7)), other)
+        alone(engine.prefill_steps(np.append(tokens, np.int32(7)), other))
         following = chain_batch(np.array([7, 8, 9], np.int32), 0, wants_numbers=True)
         rows = [
-            [np.array(engine.forward(following, each).row(row)) for row in range(3)]
+            [np.array(alone(engine.forward_steps(following, each)).row(row)) for row in range(3)]
             for each in (session, other)
         ]
         assert np.array_equal(rows[0], rows[1])
@@ -210,7 +212,7 @@ def test_what_follows_is_the_same_bit_by_bit(loaded: EngineService) -> None:
 
 def _state_of(engine: Any, tokens: Any) -> list[Any]:
     session = engine.session()
-    engine.prefill(np.append(tokens, np.int32(7)), session)
+    alone(engine.prefill_steps(np.append(tokens, np.int32(7)), session))
     return [array.copy() for array in session.cache.state()]
 
 

@@ -20,6 +20,7 @@ from lsp_server.engine.service import EngineService
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, GenerateJob
 from lsp_server.shared.contract.notes import CloseBuffer
 from lsp_server.shared.contract.options import EngineOptions
+from tests.prefill_alone import prefill
 
 TEXT = "".join(f"def function_{n}(value):\n    return value + {n}\n" for n in range(9))
 BEFORE = ContextSnippet("prices.py", "def price_of(shape):\n    return 1\n")
@@ -73,14 +74,14 @@ def test_after_an_edit_in_another_file_nothing_is_computed_again(watched: Watche
 
 def test_the_edit_is_in_the_prompt_once_the_cursor_has_rested(watched: Watched) -> None:
     watched.left_to_compute(JOB)
-    watched.service.prefill(CHANGED)
+    prefill(watched.service, CHANGED)
     assert "discount" in watched.prompt(CHANGED)
     assert watched.left_to_compute(CHANGED) <= 8
 
 
 def test_a_rest_that_is_too_short_leaves_the_prompt_as_it_was(watched: Watched) -> None:
     watched.left_to_compute(JOB)
-    watched.service.prefill(CHANGED, lambda: True)
+    prefill(watched.service, CHANGED, lambda: True)
     assert "discount" not in watched.prompt(CHANGED)
     assert watched.left_to_compute(CHANGED) <= 8
 
@@ -98,7 +99,7 @@ def test_a_document_that_was_opened_is_known_wherever_the_first_key_is(
     text = OPENED.prefix
     for cursor in (len(TEXT), 2 * len(TEXT)):
         watched.start()
-        held = watched.service.prefill(OPENED)
+        held = prefill(watched.service, OPENED)
         job = replace(JOB, prefix=text[:cursor], suffix=text[cursor:])
         whole = len(watched.service.runner.completion_prompt(job).tokens)
         suffix = len(watched.service.runner.completion_prompt(job).suffix_tokens)
@@ -108,7 +109,7 @@ def test_a_document_that_was_opened_is_known_wherever_the_first_key_is(
 
 
 def test_where_the_suffix_stands_first_it_is_that_of_the_documents_start(watched: Watched) -> None:
-    watched.service.prefill(OPENED)
+    prefill(watched.service, OPENED)
     first = replace(JOB, prefix="i", suffix=OPENED.suffix)
     assert watched.left_to_compute(first) <= 12
 
@@ -116,14 +117,14 @@ def test_where_the_suffix_stands_first_it_is_that_of_the_documents_start(watched
 def test_opening_again_keeps_what_is_known_of_the_cursors_place(watched: Watched) -> None:
     job = replace(JOB, prefix=TEXT, suffix=TEXT)
     assert watched.left_to_compute(job) > 100
-    watched.service.prefill(OPENED)
+    prefill(watched.service, OPENED)
     assert watched.left_to_compute(job) <= 8
 
 
 def test_a_request_goes_on_from_what_was_read_until_it_came(watched: Watched) -> None:
     rows = watched.service.engine.prefill_rows
     asked = iter([False])
-    held = watched.service.prefill(OPENED, lambda: next(asked, True))
+    held = prefill(watched.service, OPENED, lambda: next(asked, True))
     assert held == rows
     first = replace(JOB, prefix="i", suffix=OPENED.suffix)
     whole = len(watched.service.runner.completion_prompt(first).tokens)
@@ -137,7 +138,7 @@ def test_a_ring_for_a_model_whose_prompts_hold_no_other_files_computes_nothing(
     service = EngineService(EngineOptions(path=str(save(tmp_path, "llama")), dtype="fp32"))
     service.load()
     ring = GenerateJob("", text="", suffix="", snippets=[BEFORE], max_tokens=0)
-    assert service.prefill(ring) == 0
+    assert prefill(service, ring) == 0
     with pytest.raises(InvalidRequest, match="empty"):
         service.write(replace(ring, max_tokens=1))
     service.close()

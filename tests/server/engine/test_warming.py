@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from small_model import SMALL_MODEL
 
-from lsp_server.engine import compiled_record
-from lsp_server.engine.compiled_record import CompiledRecord
+from lsp_server.engine import warming
 from lsp_server.engine.service import EngineService
+from lsp_server.engine.warming import CompiledRecord
 from lsp_server.shared.contract.jobs import CompletionJob
 from lsp_server.shared.contract.options import EngineOptions
 
@@ -63,7 +63,7 @@ def test_the_record_of_what_is_compiled_holds_for_one_state(
     assert not CompiledRecord("b").is_complete
     source = tmp_path / "source"
     source.mkdir()
-    monkeypatch.setattr(compiled_record, "_SOURCES", [source])
+    monkeypatch.setattr(warming, "_SOURCES", [source])
     CompiledRecord("a").write([str(index)])
     assert CompiledRecord("a").is_complete
     (source / "changed.py").write_text("x = 1\n")

