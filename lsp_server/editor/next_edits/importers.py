@@ -312,13 +312,10 @@ def _script_places(names: ResolvedNames, path: str, module: str, name: str) -> I
         if use.use is NameUse.VARIABLE and use.scope in bound and not use.declares:
             yield use
         elif use.use is NameUse.MEMBER and use.receiver:
-            for declared in names.uses(use.receiver):
-                statement = outside(declared.node)
-                if kind_of(statement) == "namespace_import":
-                    statement = outside(statement, 2)
-                if _is_of(tree, statement, folder, module):
-                    yield use
-                    break
+            outer = [outside(each.node) for each in names.uses(use.receiver)]
+            outer += [outside(each, 2) for each in outer if kind_of(each) == "namespace_import"]
+            if any(_is_of(tree, each, folder, module) for each in outer):
+                yield use
 
 
 def _by_default(names: ResolvedNames, path: str, module: str) -> Iterator[Reference]:

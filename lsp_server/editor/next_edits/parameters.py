@@ -180,7 +180,13 @@ def edits_of_method(
             return []
         owners.add(owner)
         edits += [edit] if edit is not None else []
-    return [*edits, *calls_to_change(change, names, calls_of_method(names.tree, change, uses))]
+    calls: list[tuple[Node, int]] = []
+    for use in uses:
+        before = receiver_of(use.node) or child_of(outside(use.node), "path")
+        by_class = names.tree.text_of(before) in (change.owner, "Self")
+        shift = change.by_class if by_class else 0
+        calls += ((call, shift) for call in calls_at(names.tree, [use], partials=True))
+    return [*edits, *calls_to_change(change, names, calls)]
 
 
 def _signature(
@@ -206,19 +212,6 @@ def _signature(
     if change.removed:
         return replace(_removal(tree, parameters, values, index), note=title)
     return _inserted(tree, parameters, values, index, change.declared, title)
-
-
-def calls_of_method(
-    tree: SyntaxTree, change: SignatureChange, uses: Iterable[Reference]
-) -> list[tuple[Node, int]]:
-    """Return the calls of a method at the places where it is meant."""
-    calls = []
-    for use in uses:
-        for call in calls_at(tree, [use], partials=True):
-            before = receiver_of(use.node) or child_of(outside(use.node), "path")
-            by_class = tree.text_of(before) in (change.owner, "Self")
-            calls.append((call, change.by_class if by_class else 0))
-    return calls
 
 
 def calls_at(tree: SyntaxTree, uses: Iterable[Reference], *, partials: bool = False) -> list[Node]:
