@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ SETUPS = {
     "native": """
 vim.o.autocomplete, vim.o.complete, vim.o.completeopt = true, '.', 'menuone,noselect'
 _G.is_open = function() return vim.fn.pumvisible() == 1 end
-_G.choose, _G.confirm = '<C-n>', '<C-y>'
+_G.ask, _G.choose, _G.confirm = '<C-n>', '<C-n>', '<C-y>'
 """,
     "nvim-cmp": """
 vim.opt.runtimepath:append('PLUGINS/nvim-cmp')
@@ -31,11 +32,12 @@ cmp.setup({
   sources = { { name = 'words' } },
   mapping = { ['<Tab>'] = cmp.mapping(function(fallback)
     if cmp.visible() then cmp.select_next_item() else fallback() end
-  end, { 'i' }), ['<C-y>'] = cmp.mapping.confirm({ select = true }) },
+  end, { 'i' }), ['<C-y>'] = cmp.mapping.confirm({ select = true }),
+    ['<C-a>'] = cmp.mapping.complete() },
 })
 -- What it looks for twice it marks anew.
 _G.is_open = function() return cmp.visible() and not cmp.core.filter.running end
-_G.choose, _G.confirm = '<Tab>', '<C-y>'
+_G.ask, _G.choose, _G.confirm = '<C-a>', '<Tab>', '<C-y>'
 """,
     "blink.cmp": """
 vim.opt.runtimepath:append('PLUGINS/blink.cmp')
@@ -45,12 +47,14 @@ blink.setup({
   sources = { default = { 'buffer' } },
   keymap = {
     preset = 'none', ['<Tab>'] = { 'select_next', 'fallback' }, ['<C-y>'] = { 'select_and_accept' },
+    ['<C-a>'] = { 'show' },
   },
 })
 _G.is_open = blink.is_menu_visible
-_G.choose, _G.confirm = '<Tab>', '<C-y>'
+_G.ask, _G.choose, _G.confirm = '<C-a>', '<Tab>', '<C-y>'
 """,
 }
+LONGER_THAN_A_WHOLE_NAME_RESTS_S = 0.8
 ANSWERS = """
 _G.answers = 0
 vim.api.nvim_create_autocmd('LspRequest', { callback = function(event)
@@ -97,8 +101,19 @@ def proposed(editor: Neovim) -> list[tuple[int, str]]:
 
 
 def press(editor: Neovim, key: str) -> None:
-    """Press the menu's key for ``choose`` or ``confirm``."""
+    """Press the menu's key to ``ask`` for it, to ``choose`` or to ``confirm``."""
     editor.keys(editor.lua(f"return _G.{key}"))
+
+
+def type_half_a_name_elsewhere(editor: Neovim) -> None:
+    """Below all else, with the menu over it."""
+    answers = editor.lua("return _G.answers")
+    editor.keys("<Esc>Gox = ")
+    wait_for(lambda: editor.lines[-1] == "x = ", "another line")
+    for piece in ("am", "oun"):
+        editor.type(piece)
+        wait_for(lambda: is_open(editor), "menu of half a name")
+    wait_for(lambda: editor.lua("return _G.answers") > answers, "next edits beside it")
 
 
 def test_a_menu_over_a_whole_name_is_closed_and_tab_is_ours(editor: Neovim) -> None:
@@ -144,6 +159,38 @@ def test_a_menu_in_which_somebody_chose_stays_and_its_name_is_followed(editor: N
     wait_for(lambda: proposed(editor) == [(5, name)], "the next one")
     editor.keys("<Tab><Tab>")
     wait_for(lambda: f"sum({name})" in editor.lines[5], "the whole chain")
+
+
+def test_a_menu_over_a_whole_name_elsewhere_is_closed_unless_it_was_asked_for(
+    editor: Neovim,
+) -> None:
+    editor.type("amounts")
+    wait_for(lambda: proposed(editor) == [(4, "amounts")], "next edit")
+    type_half_a_name_elsewhere(editor)
+    time.sleep(LONGER_THAN_A_WHOLE_NAME_RESTS_S)
+    assert is_open(editor)
+    assert not proposed(editor)
+    editor.type("ts")
+    wait_for(lambda: proposed(editor) == [(4, "amounts")], "next edit beside the whole name")
+    assert not is_open(editor)
+    press(editor, "ask")
+    wait_for(lambda: is_open(editor), "menu by the user's key")
+    time.sleep(LONGER_THAN_A_WHOLE_NAME_RESTS_S)
+    assert is_open(editor)
+    assert not proposed(editor)
+
+
+def test_a_menu_with_a_chosen_whole_name_elsewhere_stays(editor: Neovim) -> None:
+    editor.type("amounts")
+    wait_for(lambda: proposed(editor) == [(4, "amounts")], "next edit")
+    type_half_a_name_elsewhere(editor)
+    press(editor, "choose")
+    wait_for(lambda: "amounts_" in editor.lines[-1], "chosen name")
+    time.sleep(LONGER_THAN_A_WHOLE_NAME_RESTS_S)
+    assert is_open(editor)
+    assert not proposed(editor)
+    press(editor, "confirm")
+    wait_for(lambda: proposed(editor) == [(4, "amounts")], "next edit behind the menu")
 
 
 def test_a_name_from_the_menu_begins_a_chain_anew(editor: Neovim) -> None:

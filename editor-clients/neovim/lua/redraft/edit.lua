@@ -61,15 +61,6 @@ local function show_stream(edit, lines, note)
   vim.api.nvim_buf_set_extmark(edit.bufnr, stream_namespace, last, 0, { id = edit.region, virt_lines = shown })
 end
 
----@param bufnr integer
-local function unmap(bufnr)
-  for _, key in pairs(config.options.preview_keymaps) do
-    if key then
-      pcall(vim.keymap.del, 'n', key, { buffer = bufnr })
-    end
-  end
-end
-
 ---@param edit redraft.Edit
 local function close(edit)
   client.cancel(edit.client, edit.request)
@@ -79,25 +70,20 @@ local function close(edit)
     hunks.remove(edit.bufnr, edit.hunks)
     vim.api.nvim_buf_clear_namespace(edit.bufnr, namespace, 0, -1)
     vim.api.nvim_buf_clear_namespace(edit.bufnr, stream_namespace, 0, -1)
-    unmap(edit.bufnr)
-  end
-end
-
----@param edit redraft.Edit
-local function close_when_decided(edit)
-  if #edit.hunks == 0 then
-    close(edit)
+    edit.give_keys_back()
   end
 end
 
 ---@param edit redraft.Edit
 local function map(edit)
+  local keys = {}
   for name, key in pairs(config.options.preview_keymaps) do
     if key then
       local description = 'Redraft: ' .. name:gsub('_', ' ')
-      vim.keymap.set('n', key, M[name], { buffer = edit.bufnr, nowait = true, desc = description })
+      keys[#keys + 1] = { mode = 'n', key = key, action = M[name], description = description }
     end
   end
+  edit.give_keys_back = require('redraft.temporary_keys').map(edit.bufnr, keys)
 end
 
 ---@param edit redraft.Edit
@@ -157,6 +143,7 @@ function M.run(bufnr, range, instruction)
     row = row,
     row_of_version = {},
     hunks = {},
+    give_keys_back = function() end,
   }
   edits[bufnr] = edit
   follow_region(edit, row)
@@ -254,7 +241,9 @@ local function apply(edit, chosen)
   if left_out > 0 then
     say(('%d change(s) no longer fit the text and were left out'):format(left_out), vim.log.levels.WARN)
   end
-  close_when_decided(edit)
+  if #edit.hunks == 0 then
+    close(edit)
+  end
 end
 
 --- Accepts everything that is undecided, in one undo step.
@@ -297,7 +286,9 @@ function M.discard_hunk()
     edit.hunks = vim.tbl_filter(function(one)
       return one ~= hunk
     end, edit.hunks)
-    close_when_decided(edit)
+    if #edit.hunks == 0 then
+      close(edit)
+    end
   end
 end
 

@@ -29,8 +29,8 @@ local announced = {}
 local wanted_in
 ---@type fun()? gives the keys back that belong to a chain while its next one is asked for
 local stop_waiting
----@type integer? the text for which a menu was closed: not twice
-local closed_tick
+---@type string? the line for which a menu was closed: not twice
+local closed_line
 ---@type table? nvim-cmp, once its menu is listened to
 local watched_cmp
 local timer = assert(vim.uv.new_timer())
@@ -45,7 +45,7 @@ end
 local menu_changed ---@type fun()
 
 ---@return boolean is_open whether a menu of completions is open: Neovim's own, nvim-cmp's or blink.cmp's
----@return fun()? close closes it, where nothing in it is chosen
+---@return fun()? close closes it, where it opened by itself and nothing in it is chosen
 local function menu()
   local cmp, blink = package.loaded['cmp'], package.loaded['blink.cmp']
   if type(cmp) == 'table' and cmp.event and watched_cmp ~= cmp then
@@ -54,22 +54,27 @@ local function menu()
     cmp.event:on('menu_closed', menu_changed)
   end
   local close ---@type fun()
-  local is_chosen ---@type boolean
+  local is_chosen, is_by_hand ---@type boolean, boolean
   if vim.fn.pumvisible() == 1 then
-    local selected = vim.fn.complete_info({ 'selected' }).selected
+    local info = vim.fn.complete_info({ 'mode', 'selected' })
     -- With noinsert the first one is marked by itself.
-    is_chosen = selected > 0 or (selected == 0 and not vim.o.completeopt:find('noinsert'))
+    is_chosen = info.selected > 0 or (info.selected == 0 and not vim.o.completeopt:find('noinsert'))
+    local opens_by_itself = vim.fn.exists('+autocomplete') == 1 and vim.o.autocomplete
+    is_by_hand = not opens_by_itself and info.mode ~= 'eval'
     close = function()
-      vim.api.nvim_feedkeys(vim.keycode('<C-e>'), 'n', false)
+      -- <C-e> would count as a change of the text.
+      vim.api.nvim_feedkeys(vim.keycode('<C-x><C-z>'), 'n', false)
     end
   elseif type(cmp) == 'table' and cmp.visible and cmp.visible() then
     is_chosen, close = cmp.get_active_entry() ~= nil, cmp.close
+    is_by_hand = vim.tbl_get(cmp, 'core', 'context', 'option', 'reason') == 'manual'
   elseif type(blink) == 'table' and blink.is_menu_visible and blink.is_menu_visible() then
     is_chosen, close = require('blink.cmp.completion.list').is_explicitly_selected, blink.hide
+    is_by_hand = vim.tbl_get(require('blink.cmp.completion.trigger'), 'context', 'trigger', 'initial_kind') == 'manual'
   else
     return false
   end
-  return true, not is_chosen and close or nil
+  return true, not is_chosen and not is_by_hand and close or nil
 end
 
 ---@param beside_menu? boolean a menu does not count
@@ -262,9 +267,9 @@ function ask(bufnr, is_asked_for, by_key)
     M.hide()
     local edits = not err and readable(bufnr, result) or {}
     local _, close = menu()
-    if close and #edits > 0 and (result.first or by_key) and closed_tick ~= tick then
+    if close and #edits > 0 and (result.first or by_key) and not closed_line then
       -- The name is whole, or taken, and the menu would change it: the key is the next edit's.
-      closed_tick = tick
+      closed_line = vim.api.nvim_get_current_line()
       close()
       vim.defer_fn(function()
         ask(bufnr, is_asked_for, true)
@@ -423,11 +428,6 @@ function M.reject()
   ask(bufnr, false)
 end
 
----@return boolean whether a next edit is shown in the buffer in front
-function M.visible()
-  return is_current()
-end
-
 --- The buffer was entered: what was proposed for its file is shown in it.
 ---@param bufnr integer
 function M.entered(bufnr)
@@ -441,6 +441,9 @@ end
 
 ---@param bufnr integer
 local function changed(bufnr)
+  if closed_line ~= vim.api.nvim_get_current_line() then
+    closed_line = nil
+  end
   if asked_ticks[bufnr] ~= vim.api.nvim_buf_get_changedtick(bufnr) then
     M.hide()
     ask_soon(bufnr)
@@ -470,9 +473,9 @@ end
 --- A menu opened or closed: ours is drawn where none is.
 menu_changed = vim.schedule_wrap(function()
   local is_open, close = menu()
-  if is_open and close and is_current() and closed_tick ~= shown.tick then
+  if is_open and close and is_current() and not closed_line then
     if vim.uv.now() - shown.drawn_ms < MENU_OPENS_MS then
-      closed_tick = shown.tick
+      closed_line = vim.api.nvim_get_current_line()
       return close()
     end
   elseif not is_open and not shown then

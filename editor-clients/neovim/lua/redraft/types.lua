@@ -92,6 +92,7 @@
 ---@field row_of_version table<integer, integer> the same for earlier versions of the buffer
 ---@field request? integer id of the running request
 ---@field hunks redraft.Hunk[]
+---@field give_keys_back fun()
 
 ---A suggestion of our own ghost text.
 ---@class (exact) redraft.Suggestion
