@@ -55,8 +55,10 @@ class Drafting:
 
     def begin(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins."""
-        if self._drafter is not None:
-            yield from _begun(self._drafter, request)
+        if isinstance(self._drafter, ComputingDrafter):
+            yield from self._drafter.begin_steps(request)
+        elif self._drafter is not None:
+            self._drafter.begin(request)
 
     def tree(
         self, pending: int, context: int, max_nodes: int, required: bytes
@@ -136,10 +138,3 @@ class Drafting:
             started = time.perf_counter()
             self._drafter.commit(tree, path, tokens)
             self._statistics.learn_s += time.perf_counter() - started
-
-
-def _begun(drafter: Drafter, request: DraftRequest) -> Forwards[None]:
-    if isinstance(drafter, ComputingDrafter):
-        yield from drafter.begin_steps(request)
-    else:
-        drafter.begin(request)

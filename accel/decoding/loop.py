@@ -99,7 +99,10 @@ class Generation:
         while not (self._output.is_finished or self.request.cancelled()):
             started = time.perf_counter()
             self._session.check(self)
-            tree = yield from self._draft(pending)
+            rows, context = len(pending), self._session.length
+            tree = yield from self._drafting.tree(
+                rows, context, self._max_nodes(rows), self._output.rest
+            )
             verified = yield from self._verify(pending, tree)
             if verified is None:
                 return
@@ -123,12 +126,6 @@ class Generation:
         done = yield from runner.extend_steps(session, request.prompt[:first], request.cancelled)
         self.statistics.prefill_s = time.perf_counter() - started
         return request.prompt[first:].copy() if done else None
-
-    def _draft(self, pending: TokenArray) -> Forwards[DraftTree]:
-        """Return the draft tree to verify after the text and ``pending``."""
-        return self._drafting.tree(
-            len(pending), self._session.length, self._max_nodes(len(pending)), self._output.rest
-        )
 
     def _max_nodes(self, pending: int) -> int:
         """Return how many nodes may be drafted by the request, tokens left and the context."""

@@ -198,7 +198,7 @@ class Drafter(Protocol):
         ...
 
 
-class ComputingDrafter(ABC):
+class ComputingDrafter(Drafter, ABC):
     """A drafter that asks a model for forwards, which may be computed beside others'."""
 
     @abstractmethod

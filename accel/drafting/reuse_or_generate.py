@@ -17,16 +17,13 @@ class ReuseOrGenerateDrafter(ComputingDrafter):
 
     name = "redraft"
 
-    def __init__(self, copies: Drafter, draft_model: Drafter) -> None:
+    def __init__(self, copies: Drafter, draft_model: ComputingDrafter) -> None:
         self._copies, self._draft_model = copies, draft_model
 
     def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins for both."""
         self._copies.begin(request)
-        if isinstance(self._draft_model, ComputingDrafter):
-            yield from self._draft_model.begin_steps(request)
-        else:
-            self._draft_model.begin(request)
+        yield from self._draft_model.begin_steps(request)
 
     def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         """Return a tree of copies; where none is likely, a chain of the draft model is in it,
@@ -34,10 +31,7 @@ class ReuseOrGenerateDrafter(ComputingDrafter):
         copies = self._copies.draft(max_nodes)
         if float(copies.probabilities[copies.parents == -1].sum()) >= LEAST_CHANCE:
             return copies
-        if isinstance(self._draft_model, ComputingDrafter):
-            chain = yield from self._draft_model.draft_steps(max_nodes)
-        else:
-            chain = self._draft_model.draft(max_nodes)
+        chain = yield from self._draft_model.draft_steps(max_nodes)
         return with_chain(copies, chain).prefix(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: TokenArray) -> None:

@@ -45,20 +45,18 @@ def attend(
     kv_heads, groups = key.shape[1], query.shape[1] // key.shape[1]
     batch, heads, rows, _ = query.shape
     assert attention_mask is not None or rows == 1, "several rows need a mask"
-    if softcap is not None or s_aux is not None:
-        folded, mask = fold_groups(query, kv_heads), attention_mask
-        if mask is not None:
-            mask = repeat_rows(mask, groups)
-        output = _capped(folded, key, value, mask, scaling, softcap, s_aux)
-    elif rows <= FOLDED_ROWS:
-        folded, mask = fold_groups(query, kv_heads), attention_mask
-        if mask is not None:
-            mask = repeat_rows(mask, groups)
-        output = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scaling)
-    else:
+    is_capped = softcap is not None or s_aux is not None
+    if rows > FOLDED_ROWS and not is_capped:
         output = scaled_dot_product_attention(
             query, key, value, attn_mask=attention_mask, scale=scaling, enable_gqa=groups > 1
         )
+    else:
+        folded = fold_groups(query, kv_heads)
+        mask = None if attention_mask is None else repeat_rows(attention_mask, groups)
+        if is_capped:
+            output = _capped(folded, key, value, mask, scaling, softcap, s_aux)
+        else:
+            output = scaled_dot_product_attention(folded, key, value, attn_mask=mask, scale=scaling)
     return output.reshape(batch, heads, rows, value.shape[-1]).transpose(1, 2).contiguous(), None
 
 

@@ -31,7 +31,9 @@ def verify_tree(
 
     Returns (path, tokens): node indices, and one token more than the path has nodes.
     """
-    children = _children(tree)
+    pairs = zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)
+    # Of equal children the first counts.
+    children = {pair: node for node, pair in reversed([*enumerate(pairs)])}
     path: list[int] = []
     tokens: list[int] = []
     node: int | None = -1
@@ -56,11 +58,3 @@ def _draft_model_child(
         return None
     accepted = relaxed(node)
     return next((int(child) for child in children if int(tree.tokens[child]) in accepted), None)
-
-
-def _children(tree: DraftTree) -> dict[tuple[int, int], int]:
-    children: dict[tuple[int, int], int] = {}
-    pairs = zip(tree.parents.tolist(), tree.tokens.tolist(), strict=True)
-    for node, pair in enumerate(pairs):
-        children.setdefault(pair, node)
-    return children

@@ -10,9 +10,10 @@ from tiny_models import open_engine, save
 from accel.decoding.draft_model import DraftModelDrafter
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, Source
-from accel.drafting.base import DraftRequest
+from accel.drafting.base import ComputingDrafter, DraftRequest
 from accel.drafting.copy.drafter import CopyDrafter
 from accel.drafting.reuse_or_generate import ReuseOrGenerateDrafter, with_chain
+from accel.execution.forwards import Forwards
 
 
 def random_tree(random: np.random.Generator, nodes: int, source: Source) -> DraftTree:
@@ -56,7 +57,7 @@ def test_a_merged_tree_has_the_paths_of_both(seed: int) -> None:
     assert (cut.parents < np.arange(len(cut))).all(), f"seed {seed}: any cut is a tree"
 
 
-class Always:
+class Always(ComputingDrafter):
     """Drafts the same chain, with one chance for each token; counts how often it was asked."""
 
     name = "always"
@@ -65,11 +66,13 @@ class Always:
         self.chain = DraftTree.chain(np.full(3, token, np.int32), source, chance)
         self.asked = 0
 
-    def begin(self, request: DraftRequest) -> None:
+    def begin_steps(self, request: DraftRequest) -> Forwards[None]:
         self.asked = 0
+        yield from ()
 
-    def draft(self, max_nodes: int) -> DraftTree:
+    def draft_steps(self, max_nodes: int) -> Forwards[DraftTree]:
         self.asked += 1
+        yield from ()
         return self.chain.prefix(max_nodes)
 
     def commit(self, tree: DraftTree, path: list[int], tokens: np.ndarray) -> None:

@@ -7,10 +7,9 @@ row's score is a sum of entries of one weight vector (``copy_weights``); ``exp(s
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,21 +86,13 @@ def row_weights() -> NDArray[np.float64]:
     return weights
 
 
-_classes: WeakKeyDictionary[TextCodec, NDArray[np.int8]] = WeakKeyDictionary()
-
-
+@lru_cache(maxsize=4)
 def classes_of(codec: TextCodec) -> NDArray[np.int8]:
     """``token_classes`` of a vocabulary, made once: that takes as long as decoding an edit."""
-    classes = _classes.get(codec)
-    if classes is None:
-        if isinstance(codec, Tokenizer):
-            table = codec.kept("classes", lambda: {"classes": token_classes(codec.byte_table)})
-            classes = table["classes"]
-        else:
-            spelling = [codec.bytes_of(token) for token in range(codec.vocabulary_size)]
-            classes = token_classes(spelling)
-        _classes[codec] = classes
-    return classes
+    if isinstance(codec, Tokenizer):
+        table = codec.kept("classes", lambda: {"classes": token_classes(codec.byte_table)})
+        return table["classes"]
+    return token_classes([codec.bytes_of(token) for token in range(codec.vocabulary_size)])
 
 
 def token_classes(spelling: list[bytes]) -> NDArray[np.int8]:

@@ -4,6 +4,7 @@ become others, and blocks that are indented. Both work on text, which is tokenis
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -37,7 +38,7 @@ _EDGE = 2
 _PHRASES = 16
 
 
-class TextCodec(Protocol):
+class TextCodec(Hashable, Protocol):
     """Text to tokens and back."""
 
     @property
@@ -91,8 +92,7 @@ def learn_rename(text_before: str, old: str, new: str, right: str) -> tuple[str,
     """Return the name and its replacement, when ``left + old + right`` became ``left + new +
     right``. Cut to whole words; None when the change is no replacement of a short piece, or an
     empty one."""
-    head = _trailing_word(text_before)
-    tail = _leading_word(right)
+    head, tail = re.split(r"\W", text_before)[-1], re.split(r"\W", right)[0]
     old_words = _WORD.findall(head + old + tail)
     new_words = _WORD.findall(head + new + tail)
     while old_words and new_words and old_words[0] == new_words[0]:
@@ -248,13 +248,3 @@ def _whole(old: str) -> str:
 
 def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogateescape"))
-
-
-def _trailing_word(text: str) -> str:
-    match = re.search(r"\w+$", text)
-    return match.group() if match else ""
-
-
-def _leading_word(text: str) -> str:
-    match = re.match(r"\w+", text)
-    return match.group() if match else ""

@@ -134,7 +134,7 @@ class RetrievalDrafter:
             self._settle()
             return self.draft_within(max_nodes, costs)
         if self._committed is not None:
-            self._prompt.grew_to(stop + accepted)
+            self._prompt.stop = stop + accepted
             self._committed = None
         self._arena_used = last = first + count
         arena = self._arena
@@ -236,7 +236,7 @@ class RetrievalDrafter:
         if stop == NOT_COMMITTED:  # the text is full
             self._prompt.extend(self._committed.tokens)
         else:
-            self._prompt.grew_to(stop)
+            self._prompt.stop = stop
         self._committed = None
 
     def _catch_up(self) -> None:

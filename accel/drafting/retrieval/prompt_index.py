@@ -3,6 +3,8 @@ to the previous one with the same token."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -119,24 +121,28 @@ class PromptIndex:
         """Forget everything; index ``suffix`` and ``prompt`` (both int32)."""
         self.newest.fill(-1)
         self.stop = 0
-        self._append(np.asarray(suffix, np.int32))
+        self.extend(suffix)
         if len(suffix):
             self.interrupt()
         self.start = self.stop
-        self._append(np.asarray(prompt, np.int32))
+        self.extend(prompt)
         self._prompt_stop = self.stop
 
     def extend(self, tokens: TokenArray) -> None:
         """The context grew by ``tokens`` (int32)."""
-        self._append(np.asarray(tokens, np.int32))
-
-    def grew_to(self, stop: int) -> None:
-        """Compiled code has linked what was added, up to ``stop``."""
+        tokens = np.ascontiguousarray(tokens, np.int32)
+        stop = self.stop + len(tokens)
+        self._reserve(stop)
+        largest = int(tokens.max(initial=-1))
+        if largest >= len(self.newest):
+            self.newest = _grown(self.newest, 2 * largest + 1024)
+        own = self._tokens, self.previous, self.newest, self._spelt
+        link(*own, self._shapes, tokens, self.stop)
         self.stop = stop
 
     def interrupt(self) -> None:
         """End the text here: the tokens that follow do not continue it."""
-        self._append(np.array([SEPARATOR], np.int32))
+        self.extend(np.array([SEPARATOR], np.int32))
 
     @property
     def is_empty(self) -> bool:
@@ -166,8 +172,7 @@ class PromptIndex:
     def tokens_with(self, spare: int) -> TokenArray:
         """Return the text's tokens, with ``spare`` places after the end; another array once it has
         grown."""
-        if self.stop + spare > len(self._tokens):
-            self._reserve(self.stop + spare)
+        self._reserve(self.stop + spare)
         return self._tokens
 
     def text(self, *, spare: int) -> TextView:
@@ -203,33 +208,14 @@ class PromptIndex:
             np.full(len(rows), -1, np.int32),
         )
 
-    def _append(self, tokens: TokenArray) -> None:
-        start, stop = self.stop, self.stop + len(tokens)
-        self._reserve(stop)
-        largest = int(tokens.max(initial=-1))
-        if largest >= len(self.newest):
-            self.newest = _grown(self.newest, 2 * largest + 1024)
-        link(
-            self._tokens,
-            self.previous,
-            self.newest,
-            self._spelt,
-            self._shapes,
-            np.ascontiguousarray(tokens),
-            start,
-        )
-        self.stop = stop
-
     def _reserve(self, size: int) -> None:
         if size > len(self._tokens):
             self._tokens = _grown(self._tokens, 2 * size + 1024)
             self.previous = _grown(self.previous, len(self._tokens))
-            spelt = np.zeros(len(self._tokens), np.int8)
-            spelt[: len(self._spelt)] = self._spelt
-            self._spelt = spelt
+            self._spelt = _grown(self._spelt, len(self._tokens))
 
 
-def _grown(array: TokenArray, size: int) -> TokenArray:
-    grown = np.full(size, -1, np.int32)
+def _grown(array: NDArray[Any], size: int) -> NDArray[Any]:
+    grown = np.full(size, -1, array.dtype)
     grown[: len(array)] = array
     return grown
