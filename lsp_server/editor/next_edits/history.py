@@ -290,9 +290,8 @@ class EditHistory:
         last = self.last
         if last is None or not self._joins or last.document is not document:
             return False
-        is_near = change.line <= last.end + NEAR_LINES and last.line <= (
-            change.end_before + NEAR_LINES
-        )
+        is_near = change.line <= last.end + NEAR_LINES
+        is_near = is_near and last.line <= change.end_before + NEAR_LINES
         if last.is_followed:
             is_near = change.line < last.end and last.line < change.end_before
         is_within = last.line <= change.line and change.end_before <= last.end

@@ -342,7 +342,8 @@ def _go_places(names: ResolvedNames, path: str, module: str, name: str) -> Itera
     is_outside = re.search(r"^package \w+_test$", names.tree.text, re.MULTILINE) is not None
     if _is_beside(path, module) and (not is_outside or module.endswith("_test.go")):
         yield from (use for use in uses if use.use is NameUse.VARIABLE and use.scope is None)
-        yield from Members(names).of_embedded(name, name)
+        members = Members(names)
+        yield from (*members.of_embedded(name, name), *members.map_keys(name))
         return
     tail = re.escape(posixpath.basename(package))
     line = rf'^[ \t]*(?:import[ \t]+)?(\w+[ \t]+)?"(?:[^"\n]*/)?{tail}"'

@@ -36,13 +36,9 @@ class NotebookText:
         if notebook is None:
             return None
         cells_found = [documents.find(uri) for uri in notebook.cells]
-        cells = [
-            cell
-            for cell in cells_found
-            if cell is not None
-            and cell.language == edited.language
-            and (cell is edited or (may_be_read(cell) and not _OTHER_LANGUAGE.match(cell.text)))
-        ]
+        own = (cell for cell in cells_found if cell and cell.language == edited.language)
+        cells = [cell for cell in own if cell is edited
+                 or (may_be_read(cell) and not _OTHER_LANGUAGE.match(cell.text))]  # fmt: skip
         return cls(cells, edited) if edited in cells else None
 
     def of(self, edit: RecordedEdit) -> RecordedEdit:

@@ -93,12 +93,9 @@ def signature_change(
                 for tree, end in ((before, ends[0]), (now, ends[1])))  # fmt: skip
     if len(old) != len(new):
         return None
-    pairs = [
-        (node, other)
-        for node, other in zip(old, new, strict=True)
-        if before.text_of(child_of(node, "parameters"))
-        != now.text_of(child_of(other, "parameters"))
-    ]
+    pairs = [(node, other) for node, other in zip(old, new, strict=True)
+             if before.text_of(child_of(node, "parameters"))
+             != now.text_of(child_of(other, "parameters"))]  # fmt: skip
     if len(pairs) != 1:
         return None
     node, other = pairs[0]

@@ -119,12 +119,8 @@ def block_borders(lines: Sequence[str]) -> list[int]:
     pieces, index = [0], 0
     while len(lines) - index > MOST_BLOCK:
         near = range(index + LEAST_BLOCK, min(index + MOST_BLOCK + 1, len(lines)))
-        good = (
-            line
-            for line in near
-            if lines[line].strip() and not lines[line - 1].strip()
-            and not _NO_BORDER.match(lines[line])
-        )  # fmt: skip
+        good = (line for line in near if lines[line].strip() and not lines[line - 1].strip()
+                and not _NO_BORDER.match(lines[line]))  # fmt: skip
         index = next(good, near[-1])
         pieces.append(index)
     return pieces

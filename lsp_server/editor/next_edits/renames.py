@@ -190,7 +190,8 @@ def rename_of(before: ResolvedNames, old: str, new: str, changed: Starts) -> Ren
         uses = same_meaning(tree, names, changed)
         others = before.uses(new) if uses else []
         uses = [] if any(_collides(use, uses[0]) for use in others) else uses
-        uses += members.of_embedded(old, old) if uses and tree.grammar == "go" else ()
+        if uses and tree.grammar == "go":
+            uses += [*members.of_embedded(old, old), *members.map_keys(old, uses[0].scope)]
     node = tree.node(min(changed), min(changed) + len(old))
     holder = object_around(tree, node) if declared is None else None
     if holder is not None and (here := before.use_at(holder[0])):

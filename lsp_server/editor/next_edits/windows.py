@@ -100,9 +100,8 @@ def window_at(
     first, end = _span(lines, line_number, fmt)
     if most_tokens:
         # Those before the latest one that is shown stand in the prompts of earlier edits, too.
-        remaining = most_tokens * BYTES_PER_TOKEN - sum(
-            _size(line) for edit in edits[:1] for line in (*edit.old, *edit.new)
-        )
+        taken = sum(_size(line) for edit in edits[:1] for line in (*edit.old, *edit.new))
+        remaining = most_tokens * BYTES_PER_TOKEN - taken
         first, end = _affordable(lines, line_number, first, end, remaining // fmt.window_copies)
     inside = lines[first:end]
     if not any(line.strip() for line in inside) or max(map(len, inside)) > LONGEST_LINE:

@@ -43,9 +43,8 @@ def code_brackets(tree: SyntaxTree, pieces: list[RolePiece]) -> list[Bracket]:
     brackets: list[Bracket] = []
     offset = 0
     for start, end in [*((piece.start, piece.end) for piece in pieces), (len(tree.text),) * 2]:
-        brackets += [
-            Bracket(match.start(), match[0]) for match in sign.finditer(tree.text, offset, start)
-        ]
+        matches = sign.finditer(tree.text, offset, start)
+        brackets += [Bracket(match.start(), match[0]) for match in matches]
         offset = end
     if tree.grammar == "bash":
         return _without_case_patterns(tree.text, brackets, 0, len(tree.text))

@@ -24,6 +24,8 @@ from lsp_server.text.syntax.resolved_names import (
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+    from lsp_server.text.syntax.scopes import Scope
+
 READ = {"python", "javascript", "typescript", "tsx", "go", "java", "csharp", "rust"}
 """Grammars whose expressions are understood."""
 _SCRIPTS = {"javascript", "typescript", "tsx"}
@@ -140,6 +142,18 @@ class Members:
         types += GoTypes(module.tree.text).embedding(name) if module is not None else []
         for use in (use for owner in types for use in self.places(name, owner).meant):
             if use.use is NameUse.KEY or receiver_of(use.node) is not None:
+                yield use
+
+    def map_keys(self, name: str, scope: Scope | None = None) -> Iterator[Reference]:
+        """Yield where a variable of Go, one of ``scope`` or of the package, is a key of a map."""
+        first, end = (scope.start, scope.end) if scope else (0, len(self._tree.text))
+        given = (use.scope for use, _ in self._names.declared(name) if use.use is NameUse.VARIABLE)
+        others = [each for each in given if each and each != scope and each.start >= first]
+        for use in self._names.uses(name):
+            is_other = any(each.start <= use.start < each.end for each in others)
+            literal = enclosing(use.node, "^literal_value$") if use.use is NameUse.KEY else None
+            is_map = bool(self._names.element(self._names.expected(literal)))
+            if is_map and first <= use.start < end and not is_other:
                 yield use
 
     def _promised(

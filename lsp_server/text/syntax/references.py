@@ -221,11 +221,8 @@ def _own(tree: SyntaxTree, name: str, spans: list[Span]) -> list[Reference]:
     """Return the references of a text in its own language."""
     root = Scope(0, len(tree.text), "module")
     finder = ScopeFinder(tree, blocks=True)
-    uses: list[_Use] = [
-        (span, node, use_of(tree, node, span), (root, *finder.at(*span)))
-        for span in spans
-        if (node := tree.node(*span)) is not None
-    ]
+    uses: list[_Use] = [(span, node, use_of(tree, node, span), (root, *finder.at(*span)))
+                        for span in spans if (node := tree.node(*span)) is not None]  # fmt: skip
     if tree.grammar == "rust":
         uses += _rust_formats(tree, name, root, finder)
     if tree.grammar == "php" and any(tree.text[span[0] - 1] == "$" for span in spans):

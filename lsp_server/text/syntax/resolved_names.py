@@ -280,7 +280,7 @@ class ResolvedNames:
         if re.match("subscript|index_exp|array_access|element_access|slice_exp", kind):
             held = self.type_of(node.named_children[0], steps)
             is_slice = "slice" in (kind_of(child_of(node, "subscript")), kind[:5])
-            return held if is_slice else self._element(held)
+            return held if is_slice else self.element(held)
         if kind in ("arrow_function", "function_expression", "lambda_expression"):
             returned = self.tree.text_of(child_of(node, "return_type"))
             return returned or self.type_of(child_of(node, "body"), steps)
@@ -296,7 +296,7 @@ class ResolvedNames:
             return f"dict[str, {value}]" if value else ""
         operator = self.tree.text_of(child_of(node, "operator"))
         if operator == "<-":
-            return self._element(self.type_of(child_of(node, "operand"), steps))
+            return self.element(self.type_of(child_of(node, "operand"), steps))
         if operator in ("or", "||", "??", "and", "&&"):
             sides = ("left", "right") if operator in ("or", "||", "??") else ("right",)
             operands = (self.type_of(child_of(node, side), steps) for side in sides)
@@ -464,7 +464,7 @@ class ResolvedNames:
             held = self.type_of(before or arguments[0], steps)
             if is_same:
                 return held
-            return self._element(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
+            return self.element(held) or held if _GENERIC.fullmatch(held) or "[" in held else ""
         if name in HOOKS and arguments:
             held = self.tree.text_of(child_of(node, "type_arguments"))[1:-1]
             value = child_of(arguments[0], "body") or arguments[0]
@@ -505,7 +505,7 @@ class ResolvedNames:
         if name == "values":
             # ``map.values()``, ``Object.values(map)``
             held = self.type_of(arguments[0] if arguments else before, steps)
-            return f"list[{self._element(held)}]"
+            return f"list[{self.element(held)}]"
         is_module = not self.class_of(before) and self._is_module(self.tree.text_of(before))
         return self._of_module(name) if is_module else ""
 
@@ -612,21 +612,21 @@ class ResolvedNames:
         called = self.tree.text_of(function)
         number = {"enumerate": index - 1, "zip": index}.get(called, -1)
         if 0 <= number < len(inner(arguments)):
-            return self._element(self.type_of(inner(arguments)[number], steps), is_loop=True)
+            return self.element(self.type_of(inner(arguments)[number], steps), is_loop=True)
         if called.endswith(".items") and index >= 0:
-            return self._element(self.type_of(_receiver(function), steps), is_loop=index == 0)
+            return self.element(self.type_of(_receiver(function), steps), is_loop=index == 0)
         if self.tree.grammar == "go":
             held = self.type_of(value, steps)
-            return self._element(held) if (index < 1) == ("chan" in held[:6]) else ""
+            return self.element(held) if (index < 1) == ("chan" in held[:6]) else ""
         held = self.type_of(value, steps)
         if index >= 0:
             is_map = _MAPS.match(held) is not None
-            element = self._element(held, is_loop=not is_map or not index)
+            element = self.element(held, is_loop=not is_map or not index)
             return element if is_map else _in_tuple(element, index)
         iterated = self.type_of_member(self.class_named(held), "__iter__", steps) if held else ""
-        return self._element(iterated or held, is_loop=True)
+        return self.element(iterated or held, is_loop=True)
 
-    def _element(self, held: str, *, is_loop: bool = False) -> str:
+    def element(self, held: str, *, is_loop: bool = False) -> str:
         """Return the type of what is in a container, whose type may have a name of its own."""
         return element_of(self._named(self.class_named(held)) or held, is_loop=is_loop)
 
@@ -655,7 +655,7 @@ class ResolvedNames:
         if outer.type in ("array", "list", "literal_value", "literal_element"):
             around = outer.parent if outer.type == "literal_element" else outer
             around = outside(around) if kind_of(outer.parent) == "keyed_element" else around
-            return element_of(self.expected(around, steps + 1))
+            return self.element(self.expected(around, steps + 1))
         if outer.type == "pair" or node.type == "method_definition":
             pair = outer if outer.type == "pair" else node
             held = self.expected(outside(pair), steps + 1)
@@ -717,7 +717,7 @@ class ResolvedNames:
             arguments = inner(child_of(outer, "arguments"))
             others = (each for each in arguments if each != function)
             before = next((each for each in others if each.type != "keyword_argument"), None)
-        return self._element(self.type_of(before, steps), is_loop=True)
+        return self.element(self.type_of(before, steps), is_loop=True)
 
 
 @lru_cache(maxsize=4)

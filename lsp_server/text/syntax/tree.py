@@ -273,9 +273,8 @@ def _any_overlaps(pieces: list[RolePiece], span: tuple[int, int]) -> bool:
 
 def _has_leaf_at(node: Node, byte: int) -> bool:
     """Return whether a child of ``node`` that the grammar understood holds the byte."""
-    return any(
-        child.start_byte <= byte < child.end_byte and not child.is_error for child in node.children
-    )
+    read = (child for child in node.children if not child.is_error)
+    return any(child.start_byte <= byte < child.end_byte for child in read)
 
 
 def _bare(name: str) -> str:
