@@ -83,8 +83,7 @@ def secret_path(path: str) -> str:
 
 def _normal(path: str) -> str:
     """Without ``.`` and ``..``; what begins with two slashes is on another machine."""
-    ending = "/" if path.endswith("/") else ""
-    return posixpath.normpath(path) + ending
+    return posixpath.normpath(path) + ("/" if path.endswith("/") else "")
 
 
 def _folder_at_home(path: str) -> str:

@@ -24,8 +24,7 @@ from lsp_server.editor.next_edits.model import NextEditModel
 from lsp_server.editor.next_edits.provider import NextEditProvider
 from lsp_server.editor.notices.first_start import EditHelp, offer_models, tell_once
 from lsp_server.editor.notices.indexing_progress import IndexingProgress
-from lsp_server.editor.notices.model_notice import ModelNotice
-from lsp_server.editor.notices.reasons import Reasons
+from lsp_server.editor.notices.reasons import ModelNotice, Reasons
 from lsp_server.editor.notices.status import Condition, Performance, StatusReporter
 from lsp_server.editor.protocol.client_features import ClientFeatures
 from lsp_server.editor.protocol.jsonrpc import RedraftProtocol

@@ -63,8 +63,7 @@ def _file_at(path: Path) -> object:
 
 def _joined(card: ModelCard, candidate: Candidate) -> ModelCard:
     also = () if candidate.name in card.names else (candidate.name,)
-    real = os.path.realpath(candidate.path)
-    is_known = real in map(os.path.realpath, card.paths)
+    is_known = os.path.realpath(candidate.path) in map(os.path.realpath, card.paths)
     paths = () if is_known else (candidate.path,)
     return replace(card, paths=(*card.paths, *paths), also=(*card.also, *also))
 

@@ -222,8 +222,7 @@ def _places(matrices: Mapping[str, QuantisedMatrix]) -> dict[str, _Place]:
 
 
 def _sum(matrix: QuantisedMatrix) -> int:
-    words = matrix.packed.reshape(-1).view(np.uint64)
-    return int(words.sum(dtype=np.uint64))
+    return int(matrix.packed.reshape(-1).view(np.uint64).sum(dtype=np.uint64))
 
 
 def _check(

@@ -15,6 +15,5 @@ def run(_: argparse.Namespace) -> int:
     """Stop the daemon; 0 also when none runs."""
     from lsp_server.editor.daemon.control import ask_daemon
 
-    stopped = ask_daemon("stop") is not None
-    say("stopped" if stopped else "no daemon runs")
+    say("no daemon runs" if ask_daemon("stop") is None else "stopped")
     return 0

@@ -32,8 +32,7 @@ def place_holder(line: str) -> bool:
 
 
 def said(line: str) -> str:
-    text = _WORD_MARK.sub("", line)
-    return _STRIPPED.sub("", text)
+    return _STRIPPED.sub("", _WORD_MARK.sub("", line))
 
 
 def is_marked(line: str) -> bool:

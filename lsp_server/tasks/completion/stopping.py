@@ -189,8 +189,7 @@ def _continues(line: str) -> bool:
 
 def _may_continue(line: str) -> bool:
     """Return True if a line may yet become one that continues a statement."""
-    stripped = line.strip()
-    return any(word.startswith(stripped) for word in _CONTINUING)
+    return any(word.startswith(line.strip()) for word in _CONTINUING)
 
 
 def _only_closes(line: str) -> bool:

@@ -27,8 +27,8 @@ from lsp_server.tasks.apply.by_model import ModelMerge
 from lsp_server.tasks.apply.edit_text import EditFields, apply_text
 from lsp_server.tasks.apply.refusals import AmbiguousSnippet, Merge
 from lsp_server.tasks.apply.replacements import FileUpdate, apply_replacements
-from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import ClientLeft, RequestRefused, invalid
+from lsp_server.team.http_server.fields import read_json
 from lsp_server.team.http_server.generation import data, owned
 from lsp_server.team.http_server.metrics import note_result
 from lsp_server.team.http_server.model_names import model_name

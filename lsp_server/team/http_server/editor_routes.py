@@ -27,9 +27,8 @@ from lsp_server.shared.contract.jobs import (
     EditJob,
 )
 from lsp_server.shared.version import PROTOCOL
-from lsp_server.team.http_server.bodies import read_json
 from lsp_server.team.http_server.errors import RequestRefused, invalid, not_found
-from lsp_server.team.http_server.fields import read_fields
+from lsp_server.team.http_server.fields import read_fields, read_json
 from lsp_server.team.http_server.generation_fields import fair_priority
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.rate_limits import PATIENCE_S, RequestLimits

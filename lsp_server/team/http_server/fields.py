@@ -1,17 +1,23 @@
-"""Bodies of requests as typed objects: wrong types and wild numbers are refused, and so are unknown
-fields that would change what is written."""
+"""Bodies of requests, bounded in size, time and depth, as typed objects: wrong types and wild
+numbers are refused, and so are unknown fields that would change what is written."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Meta
+from starlette.requests import Request
+from starlette.routing import Route
+from starlette.types import ASGIApp
 
-from lsp_server.team.http_server.errors import invalid
+from lsp_server.team.http_server.errors import RequestRefused, invalid
+from lsp_server.team.http_server.rate_limits import RequestLimits
 
 Body = TypeVar("Body", bound=msgspec.Struct)
 Flag: TypeAlias = bool | Literal[0, 1]
@@ -26,6 +32,9 @@ _CHANGES = re.compile(_TABLE["changes"])
 OpenAI's API, llama.cpp, vLLM, SGLang, Text Generation Inference, text-generation-webui, Mistral."""
 _HARMLESS = re.compile(_TABLE["harmless"])
 """They say how something is done that is not asked for."""
+
+READ_S = 30.0
+"""A body that takes longer to arrive is given up."""
 
 
 def read_fields(kind: type[Body], values: dict[str, Any]) -> Body:
@@ -83,3 +92,55 @@ def _changes(name: str, value: Any) -> bool:
     if is_number and (value in (0, -1) or (value == 1 and _ONE.fullmatch(name))):
         return False
     return bool(_CHANGES.search(name.lower())) and not _HARMLESS.fullmatch(name)
+
+
+def json_route(
+    path: str,
+    limits: RequestLimits,
+    kind: type[Body],
+    respond: Callable[[Body, Request], Awaitable[ASGIApp]],
+) -> Route:
+    """Return a route whose requests are read as ``kind`` and answered by ``respond``."""
+
+    async def answer(request: Request) -> ASGIApp:
+        fields = read_fields(kind, await read_json(request, limits.body_bytes))
+        return await respond(fields, request)
+
+    return Route(path, answer, methods=["POST"])
+
+
+async def read_json(request: Request, most_bytes: int) -> dict[str, Any]:
+    """Return the JSON object in the body. Raises RequestRefused, ClientDisconnect."""
+    length = request.headers.get("content-length", "0")
+    if length.isascii() and length.isdigit() and int(length) > most_bytes:
+        raise _too_large(most_bytes)
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise RequestRefused(415, "a body is not compressed", "unsupported_encoding")
+    try:
+        body = await asyncio.wait_for(_received(request, most_bytes), READ_S)
+    except asyncio.TimeoutError:
+        raise RequestRefused(408, "the body did not arrive in time", "timeout") from None
+    try:
+        value = json.loads(body, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise invalid("the body is not JSON") from None
+    if not isinstance(value, dict):
+        raise invalid("the body is not a JSON object")
+    return value
+
+
+async def _received(request: Request, most_bytes: int) -> bytes:
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most_bytes:
+            raise _too_large(most_bytes)
+    return bytes(body)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _too_large(most_bytes: int) -> RequestRefused:
+    return RequestRefused(413, f"a body has at most {most_bytes} bytes", "too_large")

@@ -17,8 +17,7 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import MOST_TOKENS, ContextSnippet, GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import json_route
-from lsp_server.team.http_server.fields import Count
+from lsp_server.team.http_server.fields import Count, json_route
 from lsp_server.team.http_server.generation import (
     GenerationEvents,
     data,

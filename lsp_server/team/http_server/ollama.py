@@ -17,10 +17,9 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.chat import ChatFields
 from lsp_server.team.http_server.errors import RequestRefused, invalid
-from lsp_server.team.http_server.fields import read_fields
+from lsp_server.team.http_server.fields import json_route, read_fields
 from lsp_server.team.http_server.generation import GenerationEvents, generation_response, owned
 from lsp_server.team.http_server.model_names import model_name
 from lsp_server.team.http_server.openai_completions import CompletionFields

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp
 from lsp_server.shared.contract.engine import EngineInterface
 from lsp_server.shared.contract.jobs import GenerateJob, JobResult, Span
 from lsp_server.team.http_server.answer_text import AnswerPiece
-from lsp_server.team.http_server.bodies import json_route
 from lsp_server.team.http_server.errors import invalid
+from lsp_server.team.http_server.fields import json_route
 from lsp_server.team.http_server.generation import (
     GenerationEvents,
     data,

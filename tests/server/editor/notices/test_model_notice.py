@@ -6,7 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
-from lsp_server.editor.notices.model_notice import ModelNotice
+from lsp_server.editor.notices.reasons import ModelNotice
 from lsp_server.editor.protocol.client_features import ClientFeatures
 
 
