@@ -42,7 +42,7 @@ class Matches:
     """Tokens that followed earlier occurrences of the end of a context, longer matches first.
     tokens: int32 [n, depth], padded with -1; lengths: int32 [n], tokens before that match, up to
     ``max_match``; counts: float32 [n], occurrences that a row stands for; sources: int8 [n],
-    layers; files: int32 [n], for :meth:`Snapshot.path_of`."""
+    layers; files: int32 [n], counted over all segments."""
 
     tokens: NDArray[np.int32]
     lengths: NDArray[np.int32]
@@ -104,13 +104,6 @@ class IndexSnapshot:
         )
         """For compiled code: ``look_up_of`` the type and its first argument, good as long as this
         is."""
-
-    def path_of(self, file: int) -> str:
-        """Return path of a file that a lookup named; empty for an unknown one."""
-        for each in self.parts:
-            if 0 <= file - each.first_file < len(each.segment.paths):
-                return each.segment.paths[file - each.first_file]
-        return ""
 
     def lookup(
         self, context: NDArray[np.int32], *, max_match: int = 16, limit: int = 64, depth: int = 16

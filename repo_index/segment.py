@@ -117,11 +117,6 @@ class Segment:
         """Value between files."""
         return separator_of(self.tokens)
 
-    @property
-    def token_count(self) -> int:
-        """Tokens of files, without separators."""
-        return len(self.tokens) - len(self.paths) - 1
-
     @cached_property
     def file_ids(self) -> dict[str, int]:
         """Index of each path."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from repo_index.datastore import Datastore
+from repo_index.datastore import Datastore, IndexSnapshot
 from repo_index.segment import Segment
 
 Files = Mapping[str, NDArray[np.int32]]
@@ -17,3 +17,16 @@ def datastore_of(repository: Files, common: Files | None = None) -> Datastore:
     """Return a datastore of the repository and of common code."""
     layers = [[Segment.from_files(files)] if files else [] for files in (repository, common)]
     return Datastore(layers[0], layers[1])
+
+
+def path_of(snapshot: IndexSnapshot, file: int) -> str:
+    """Return the path of a file that a lookup named; empty for an unknown one."""
+    for part in snapshot.parts:
+        if 0 <= file - part.first_file < len(part.segment.paths):
+            return part.segment.paths[file - part.first_file]
+    return ""
+
+
+def token_count(segment: Segment) -> int:
+    """Return the number of tokens of files, without separators."""
+    return len(segment.tokens) - len(segment.paths) - 1

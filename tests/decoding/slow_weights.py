@@ -8,9 +8,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from accel.models.cpu.quantised.activations import empty_q8, quantise_rows
+from accel.models.cpu.quantised.activations import Q8_BYTES, Q8Blocks, quantise_rows
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply
-from accel.models.cpu.quantised.packed_layouts import COLUMNS
+from accel.models.cpu.quantised.packed_layouts import BLOCK, COLUMNS
+from accel.native.aligned_memory import empty
 
 SIZES = {
     "Q8_0": (34, 32),
@@ -161,6 +162,12 @@ def product(kind: str, weights: list[Weight], values: Values) -> np.float32:
             unit = scale * np.float32(codes.astype(int).sum())
             total = _fused(minimum, unit, total)
     return total
+
+
+def empty_q8(rows: int, in_features: int) -> Q8Blocks:
+    """Return an array for rows of ``in_features`` numbers."""
+    assert in_features % BLOCK == 0, "whole blocks"
+    return empty((rows, in_features // BLOCK, Q8_BYTES), np.int8)
 
 
 def products(matrix: QuantisedMatrix, x: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from slow_weights import SIZES, product, products, random_blocks, values_of, weights_of
+from slow_weights import SIZES, empty_q8, product, products, random_blocks, values_of, weights_of
 
 from accel.errors import InvalidRequest
-from accel.models.cpu.quantised.activations import empty_q8, quantise_rows
+from accel.models.cpu.quantised.activations import quantise_rows
 from accel.models.cpu.quantised.file_blocks import BLOCK_TYPES
 from accel.models.cpu.quantised.instruction_sets import INSTRUCTION_SETS, chosen, here
 from accel.models.cpu.quantised.matrix import QuantisedMatrix, multiply

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from assembly_loops import innermost_loops
 from llvmlite import ir
-from slow_weights import products, random_blocks
+from slow_weights import empty_q8, products, random_blocks
 from text_cases import data_beside
 
-from accel.models.cpu.quantised.activations import Q8_BYTES, empty_q8, quantise_rows
+from accel.models.cpu.quantised.activations import Q8_BYTES, quantise_rows
 from accel.models.cpu.quantised.instruction_sets import (
     INSTRUCTION_SETS,
     Avx512Vnni,

@@ -21,6 +21,7 @@ from repo_index.source_tree import FolderTree
 from repo_index.tokens import TextTokenizer
 from tests.index.conftest import source_text
 from tests.index.faulty_files import FullDisk
+from tests.token_files import path_of
 
 
 def open_indexer(workspace: Path, store: Path, tokenizer: TextTokenizer) -> Indexer:
@@ -154,7 +155,7 @@ def lookups_equal(store: Path, fresh: Path, tokenizer: TextTokenizer) -> None:
         place = int(rng.integers(16, len(ids)))
         found = [
             sorted(
-                (int(m.lengths[i]), s.path_of(int(m.files[i])), m.tokens[i].tolist())
+                (int(m.lengths[i]), path_of(s, int(m.files[i])), m.tokens[i].tolist())
                 for i in range(len(m))
             )
             for s in (a, b)

@@ -18,7 +18,7 @@ from repo_index.file_layer import FileLayer
 from repo_index.ordering import DEPTH, sort_positions
 from repo_index.segment import Segment, join_files
 from repo_index.segment_file import read_segment, write_segment
-from tests.token_files import datastore_of
+from tests.token_files import datastore_of, path_of, token_count
 
 Files = dict[str, NDArray[np.int32]]
 
@@ -57,7 +57,7 @@ def rows_of(
         if matches.sources[i] == layer:
             follows = tuple(int(t) for t in matches.tokens[i] if t >= 0)
             assert (matches.tokens[i][len(follows) :] == -1).all()
-            rows[(snapshot.path_of(int(matches.files[i])), int(matches.lengths[i]), follows)] += 1
+            rows[(path_of(snapshot, int(matches.files[i])), int(matches.lengths[i]), follows)] += 1
     return rows
 
 
@@ -307,6 +307,6 @@ def test_a_token_of_the_value_of_the_separator_matches_nothing() -> None:
 def test_a_segment_gives_back_its_files() -> None:
     files = random_files(np.random.default_rng(3), 9, 30, 12)
     segment = Segment.from_files(files)
-    assert segment.token_count == sum(map(len, files.values()))
+    assert token_count(segment) == sum(map(len, files.values()))
     for path, index in segment.file_ids.items():
         assert segment.file_tokens(index).tolist() == files[path].tolist()

@@ -62,7 +62,9 @@ def measure(
         "first_lookup_us_p95": float(np.percentile(first, 95)),
         "rows_mean": rows / (2 * len(wanted)),
         "open_s": opened,
-        "tokens": sum(part.segment.token_count for part in snapshot.parts),
+        "tokens": sum(
+            len(part.segment.tokens) - len(part.segment.paths) - 1 for part in snapshot.parts
+        ),
         "segments": len(snapshot.parts),
         "resident_mb": (highest[0] - before[0]) / 1e6,
         "resident_private_mb": (highest[1] - before[1]) / 1e6,

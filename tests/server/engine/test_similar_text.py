@@ -15,6 +15,7 @@ from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, EditJ
 from lsp_server.text.byte_budget import fitting_snippets
 from repo_index.indexer import Indexer
 from repo_index.source_tree import FolderTree
+from tests.token_files import path_of
 
 SMALL_MODEL = str(Path(__file__).parents[2] / "data" / "small_model")
 LINES = [
@@ -74,7 +75,7 @@ def continued(indexes: WorkspaceIndexes, job: CompletionJob) -> set[str]:
     context = indexes.tokenizer.encode([LINES[2]])[0][1:8]
     matches = snapshot.lookup(context)
     rows = zip(matches.files.tolist(), matches.lengths.tolist(), strict=True)
-    return {snapshot.path_of(file) for file, length in rows if length == len(context)}
+    return {path_of(snapshot, file) for file, length in rows if length == len(context)}
 
 
 def test_a_job_is_drafted_from_the_texts_that_it_carries_and_from_no_earlier_ones() -> None:

@@ -12,7 +12,6 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from accel.models.cpu.quantised.packed_layouts import BLOCK, EIGHT, FOUR, SIX
-from accel.native.aligned_memory import empty
 from accel.native.numba_cache import compiled
 from accel.native.simd import F32, FLOATS, I32, I64, LANES, WORDS, call, emit_splat, reduce
 
@@ -31,12 +30,6 @@ sum of its codes: of all, or of those of each half."""
 
 _MOST = 127.0
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
-
-
-def empty_q8(rows: int, in_features: int) -> Q8Blocks:
-    """Return an array for rows of ``in_features`` numbers."""
-    assert in_features % BLOCK == 0, "whole blocks"
-    return empty((rows, in_features // BLOCK, Q8_BYTES), np.int8)
 
 
 @intrinsic
