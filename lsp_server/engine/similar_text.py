@@ -25,8 +25,8 @@ def similar_text(
     around it, from the datastore ``store`` for the tokenizer of ``model``. Raises
     ModelUnavailable."""
     # Imported here: the daemon, which names this function, loads no arrays.
-    from lsp_server.tasks.completion.indexed_files import IndexedFiles
     from lsp_server.tasks.completion.sent_text import continuations_to_send, places_to_send
+    from lsp_server.tasks.completion.similar_places import IndexedFiles
 
     with _lock:
         datastore, tokenizer = _opened(store, model)

@@ -47,8 +47,7 @@ class SimilarPlaces:
     def _found(self, folder: Path, stored: dict[str, str], text: str) -> list[SimilarPlace]:
         from lsp_server.engine.workspaces import WorkspaceIndexes
         from lsp_server.tasks.completion.cross_file import whole_lines
-        from lsp_server.tasks.completion.indexed_files import IndexedFiles
-        from lsp_server.tasks.completion.similar_places import similar_places
+        from lsp_server.tasks.completion.similar_places import IndexedFiles, similar_places
 
         model = stored["model"]
         indexes = self._indexes.setdefault(model, WorkspaceIndexes(model, common=False))

@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from lsp_server.shared.contract.jobs import CompletionJob, ContextSnippet, is_scope_of
-from lsp_server.tasks.completion.indexed_files import IndexedFiles
-from lsp_server.tasks.completion.similar_places import similar_places
+from lsp_server.tasks.completion.similar_places import IndexedFiles, similar_places
 from lsp_server.text.syntax.imports import SCANNED_CHARACTERS, imports_of
 from lsp_server.text.syntax.outline import outline
 from repo_index.secrets import secret_content

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lsp_server.shared.contract.jobs import ContextSnippet
-from lsp_server.tasks.completion.indexed_files import REPOSITORY, IndexedFiles
-from lsp_server.tasks.completion.similar_places import similar_places
+from lsp_server.tasks.completion.similar_places import REPOSITORY, IndexedFiles, similar_places
 from lsp_server.text.byte_budget import fitting_texts
 
 BEFORE_TOKENS, AFTER_TOKENS = 400, 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from accel.text.tokenizer import Tokenizer
-from lsp_server.tasks.completion.indexed_files import IndexedFiles
 from lsp_server.tasks.completion.sent_text import continuations_to_send, places_to_send
+from lsp_server.tasks.completion.similar_places import IndexedFiles
 from lsp_server.text.byte_budget import fitting_snippets
 from repo_index.datastore import NO_FILES_DEAD, REPOSITORY, IndexSnapshot
 from repo_index.segment import Segment
