@@ -37,8 +37,6 @@ def load_module(
             output_loading_info=True,
         )
         module = module.to(device).eval()
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise OutOfMemory(f"no room for {folder} on {device}; use a smaller model") from error
     except Exception as error:
         if is_out_of_memory(error):
             raise OutOfMemory(f"no room for {folder} on {device}; use a smaller model") from error

@@ -12,19 +12,11 @@ from numpy.typing import NDArray
 class ByteIndex:
     """Tokens of a vocabulary in order of their bytes. Control tokens are left out."""
 
-    def __init__(
-        self,
-        byte_table: Sequence[bytes],
-        control_tokens: frozenset[int],
-        order: NDArray[np.int64] | None = None,
-    ) -> None:
-        """``byte_table``: the bytes of every token; ``order``: what ``byte_order`` gave for them
-        before."""
-        self._of_token = list(byte_table)
-        for token in control_tokens:
-            self._of_token[token] = b""
-        self._tokens = byte_order(self._of_token) if order is None else order
-        self._bytes = list(map(self._of_token.__getitem__, self._tokens.tolist()))
+    def __init__(self, byte_table: Sequence[bytes], order: NDArray[np.int64]) -> None:
+        """``byte_table``: the bytes of every token, none for control tokens; ``order``: what
+        ``byte_order`` gives for them."""
+        self._of_token, self._tokens = byte_table, order
+        self._bytes = list(map(byte_table.__getitem__, order.tolist()))
 
     def bytes_of(self, token: int) -> bytes:
         """Return bytes of a token; none for control tokens and ids without a token."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -28,8 +28,7 @@ class Snippet(Protocol):
         ...
 
 
-def _nothing() -> TokenArray:
-    return np.empty(0, np.int32)
+_NOTHING = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +36,12 @@ class OtherFiles:
     """Tokens ``before`` the markers of a hole, and those ``inside``, after the prefix marker.
     int32 both. ``stop_texts``: text that begins another file, where no token does."""
 
-    before: TokenArray = field(default_factory=_nothing)
-    inside: TokenArray = field(default_factory=_nothing)
-    stop_texts: tuple[str, ...] = ()
+    before: TokenArray
+    inside: TokenArray
+    stop_texts: tuple[str, ...]
 
 
-NO_FILES = OtherFiles()
+NO_FILES = OtherFiles(_NOTHING, _NOTHING, ())
 
 
 def laid_out(
@@ -76,8 +75,8 @@ def laid_out(
         return OtherFiles(before, tokenizer.encode_beginning(f"{path}\n"), stops)
     prompt = np.concatenate([name, *texts, _file(tokenizer, file_format, f"{path}\n")])
     if file_format.position is FilePosition.INSIDE:
-        return OtherFiles(_nothing(), prompt, stops)
-    return OtherFiles(prompt, _nothing(), stops)
+        return OtherFiles(_NOTHING, prompt, stops)
+    return OtherFiles(prompt, _NOTHING, stops)
 
 
 def _file(
@@ -94,6 +93,6 @@ def _file(
 def _repository(tokenizer: Tokenizer, file_format: FileFormat, name: str) -> TokenArray:
     mark = tokenizer.special(file_format.repository) if file_format.repository and name else None
     if mark is None:
-        return _nothing()
+        return _NOTHING
     text = tokenizer.encode_beginning(name + file_format.behind_name)
     return np.concatenate([np.array([mark], np.int32), text])

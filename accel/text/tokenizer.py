@@ -235,17 +235,9 @@ class Tokenizer:
     @cached_property
     def byte_index(self) -> ByteIndex:
         """The vocabulary in order of its bytes."""
-
-        def order() -> Arrays:
-            controls = self.special_tokens
-            table = self.byte_table
-            return {
-                "order": byte_order(
-                    [b"" if token in controls else spelt for token, spelt in enumerate(table)]
-                )
-            }
-
-        return ByteIndex(self.byte_table, self.special_tokens, self.kept("order", order)["order"])
+        controls = self.special_tokens
+        table = [b"" if token in controls else each for token, each in enumerate(self.byte_table)]
+        return ByteIndex(table, self.kept("order", lambda: {"order": byte_order(table)})["order"])
 
     def kept(self, name: str, make: Callable[[], Arrays]) -> Arrays:
         """Arrays that are slow to derive from the vocabulary, from the disk where they were made

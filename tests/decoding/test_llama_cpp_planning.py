@@ -6,6 +6,7 @@ What needs llama-cpp-python is skipped without it.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -134,7 +135,7 @@ def test_a_probe_finds_trees_chains_or_neither(
 ) -> None:
     model = LlamaCppModel(saved(tmp_path / "m.gguf"), ModelOptions(threads=1))
     assert kind_of(model) == BatchKind.TREE
-    model.takes(BatchKind.CHAIN)
+    model.capability = replace(model.capability, kind=BatchKind.CHAIN)
     assert kind_of(model) == BatchKind.CHAIN
     monkeypatch.setattr("accel.models.llama_cpp.opening._agrees", lambda *_: False)
     assert kind_of(model) == BatchKind.PLAIN

@@ -16,7 +16,6 @@ from accel.files.gguf.file import GgufFile
 from accel.files.gguf.metadata import AGAIN
 from accel.files.gguf.rope_frequencies import RopeFrequencies, read_rope_frequencies
 from accel.files.gguf.weights import GgufWeights
-from accel.files.hybrid import Hybrid
 from accel.files.rope import rope_table
 from accel.models.cpu.attention import Floats
 from accel.models.cpu.decoder import (
@@ -54,7 +53,9 @@ def read_decoder(model: GgufModel, dtype: str = "int8") -> Decoder:
     with GgufFile(model.path) as file:
         reader = _Reader(model, GgufWeights(file, model.architecture))
         rope = read_rope_frequencies(file, model.architecture)
-        return reader.dequantised(rope) if dtype == "fp32" else reader.as_stored(rope)
+        if dtype == "fp32":
+            return reader.decoder(packed_weights(reader), dtype, rope)
+        return reader.as_stored(rope)
 
 
 def layouts_of(path: Path) -> set[PackedLayout]:
@@ -77,13 +78,15 @@ class _Reader:
 
     def __init__(self, model: GgufModel, weights: GgufWeights) -> None:
         self._model, self._architecture, self._weights = model, model.architecture, weights
-        self._head = HEAD if HEAD in weights else EMBEDDING
+        self.layers, self.hybrid = model.architecture.layers, model.architecture.hybrid
+        self.is_tied = HEAD not in weights
+        self._head = EMBEDDING if self.is_tied else HEAD
         self._rounded: set[str] = set()
         """Types whose weights were rounded to eight bits."""
 
     def as_stored(self, rope: RopeFrequencies) -> Decoder:
         """Return all of it, matrices packed as they are."""
-        hybrid, layers = self.hybrid, range(self._architecture.layers)
+        hybrid, layers = self.hybrid, range(self.layers)
         attention = layers_with(hybrid, len(layers))
         gate = OUTPUT_GATE if hybrid else ()
         groups = [
@@ -105,43 +108,26 @@ class _Reader:
         weights = quantised_weights(
             self, lambda name: matrices[self._head if name == HEAD else name]
         )
-        return self._decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
+        return self.decoder(weights, self._commonest_type(), rope, tuple(matrices.values()))
 
     def _packed_anew(self, name: str) -> QuantisedMatrix:
         with GgufFile(self._model.path) as file:
             return _Reader(self._model, GgufWeights(file, self._architecture))._matrix(name)
 
-    def dequantised(self, rope: RopeFrequencies) -> Decoder:
-        """Return all of it, in fp32."""
-        return self._decoder(packed_weights(self), "fp32", rope)
-
-    @property
-    def layers(self) -> int:
-        return self._architecture.layers
-
-    @property
-    def hybrid(self) -> Hybrid | None:
-        return self._architecture.hybrid
-
-    @property
-    def is_tied(self) -> bool:
-        return self._head == EMBEDDING
-
     def __contains__(self, name: str) -> bool:
         return name in self._weights
 
-    def numbers(self, name: str) -> Floats:
+    def values(self, name: str) -> Floats:
         return self._weights.values(self._head if name == HEAD else name)
 
-    values = numbers
-
-    def _decoder(
+    def decoder(
         self,
         weights: tuple[Weights, DeltaWeights | None],
         dtype: str,
         rope: RopeFrequencies,
         matrices: tuple[QuantisedMatrix, ...] = (),
     ) -> Decoder:
+        """Return the file's decoder with weights as they are made of it."""
         return decoder_for(
             *(self._architecture, weights, dtype),
             cos_sin=lambda positions: rope_table(rope.frequencies, rope.scale, positions),

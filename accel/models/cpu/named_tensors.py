@@ -32,17 +32,13 @@ from accel.models.cpu.weights import Weights
 from accel.native.aligned_memory import empty
 
 
-class NamedVectors(Protocol):
-    """Norms and biases, those that a model has."""
+class NamedTensors(Protocol):
+    """All tensors of a model, without the norms and biases that it lacks."""
 
     def __contains__(self, name: str, /) -> bool: ...
 
     def values(self, name: str) -> Floats:
         """Return a copy as float32."""
-
-
-class NamedTensors(NamedVectors, Protocol):
-    """All tensors of a model."""
 
     @property
     def layers(self) -> int:
@@ -55,9 +51,6 @@ class NamedTensors(NamedVectors, Protocol):
     @property
     def is_tied(self) -> bool:
         """Return whether the head is the embedding."""
-
-    def numbers(self, name: str) -> NDArray[Any]:
-        """Return float32 or float16, or the bits of bf16 as int16."""
 
 
 def widened(numbers: NDArray[Any]) -> Floats:
@@ -76,58 +69,52 @@ def layers_with(hybrid: Hybrid | None, layers: int) -> Sequence[int]:
     return [layer for layer in range(layers) if hybrid is None or layer not in hybrid.layers]
 
 
-def _of_layers(vectors: NamedVectors, layers: Sequence[int], suffix: str) -> Floats:
+def _of_layers(tensors: NamedTensors, layers: Sequence[int], suffix: str) -> Floats:
     """Return float32 [layers, ..], [layers, 0] where the model has none."""
     names = [f"model.layers.{layer}.{suffix}" for layer in layers]
-    if names[0] not in vectors:
+    if names[0] not in tensors:
         return np.empty((len(layers), 0), np.float32)
-    return np.stack([vectors.values(name) for name in names])
+    return np.stack([tensors.values(name) for name in names])
 
 
 def forward_weights(
-    vectors: NamedVectors,
-    layers: int,
-    stacked: Stacked,
-    *,
-    embedding: Matrices,
-    head: Matrices,
-    hybrid: Hybrid | None = None,
+    tensors: NamedTensors, stacked: Stacked, *, embedding: Matrices, head: Matrices
 ) -> tuple[Weights, DeltaWeights | None]:
     """Return weights with the vectors and matrices of all layers; of a hybrid those of its layers
     of gated DeltaNet beside them."""
+    layers, hybrid = tensors.layers, tensors.hybrid
     every, attention = range(layers), layers_with(hybrid, layers)
 
     def of_attention(name: str) -> Floats:
-        return _of_layers(vectors, attention, name)
+        return _of_layers(tensors, attention, name)
 
     weights = Weights(
         embedding=embedding,
-        attention_norm=_of_layers(vectors, every, f"{ATTENTION_NORM}.weight"),
+        attention_norm=_of_layers(tensors, every, f"{ATTENTION_NORM}.weight"),
         qkv=stacked(QKV, attention),
         qkv_bias=np.concatenate([of_attention(f"{name}.bias") for name in QKV], 1),
         query_norm=of_attention("self_attn.q_norm.weight"),
         key_norm=of_attention("self_attn.k_norm.weight"),
         output=stacked(OUTPUT, attention),
-        mlp_norm=_of_layers(vectors, every, f"{MLP_NORM}.weight"),
+        mlp_norm=_of_layers(tensors, every, f"{MLP_NORM}.weight"),
         gate_up=stacked(GATE_UP, every),
         down=stacked(DOWN, every),
-        norm=vectors.values(NORM),
+        norm=tensors.values(NORM),
         head=head,
     )
-    return weights, None if hybrid is None else _delta_weights(vectors, layers, stacked, hybrid)
+    return weights, None if hybrid is None else _delta_weights(tensors, stacked, hybrid)
 
 
-def _delta_weights(
-    vectors: NamedVectors, layers: int, stacked: Stacked, hybrid: Hybrid
-) -> DeltaWeights:
+def _delta_weights(tensors: NamedTensors, stacked: Stacked, hybrid: Hybrid) -> DeltaWeights:
     """Betas and gates stay in fp32, as they are small and decide what is forgotten."""
+    layers = tensors.layers
     attention, own = layers_with(hybrid, layers), hybrid.layers
     kinds = [
         -1 - own.index(layer) if layer in own else attention.index(layer) for layer in range(layers)
     ]
 
     def of_own(name: str) -> Floats:
-        return _of_layers(vectors, own, f"linear_attn.{name}")
+        return _of_layers(tensors, own, f"linear_attn.{name}")
 
     missing = -hybrid.value_heads % BLOCK
     both = [of_own(f"in_proj_{name}.weight") for name in ("b", "a")]
@@ -163,12 +150,8 @@ def packed_weights(tensors: NamedTensors) -> tuple[Weights, DeltaWeights | None]
         assert stack is not None
         return stack
 
-    return forward_weights(
-        *(tensors, tensors.layers, stacked),
-        embedding=tensors.values(EMBEDDING),
-        head=packed(tensors.values(HEAD))[None],
-        hybrid=tensors.hybrid,
-    )
+    head = packed(tensors.values(HEAD))[None]
+    return forward_weights(tensors, stacked, embedding=tensors.values(EMBEDDING), head=head)
 
 
 def quantised_weights(
@@ -182,9 +165,5 @@ def quantised_weights(
         )
 
     head = descriptors_of([[matrix_of(HEAD)]])
-    return forward_weights(
-        *(tensors, tensors.layers, stacked),
-        embedding=head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]]),
-        head=head,
-        hybrid=tensors.hybrid,
-    )
+    embedding = head if tensors.is_tied else descriptors_of([[matrix_of(EMBEDDING)]])
+    return forward_weights(tensors, stacked, embedding=embedding, head=head)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,6 @@ class LlamaCppModel(Model):
         self.capability = Capability(kind, leaves=LEAVES, widths=widths, fixed_batch=True)
         self._numbers = count()
         weakref.finalize(self, self._worker.end)
-
-    def takes(self, kind: BatchKind) -> None:
-        """Be given no more than that from now on."""
-        self.capability = replace(self.capability, kind=kind)
 
     def close(self) -> None:
         """End its process."""
@@ -130,21 +125,13 @@ class LlamaCppCache(Cache):
         self.reserve(len(batch))
         if self.length < before:
             raise BackendDied("llama.cpp was started again; the text so far is computed anew")
-        likeliest = self._forward(batch.tokens, batch.parents, batch.logits_from, batch.meant)
-        return _RemoteLogits(likeliest, self)
+        rows = (np.ascontiguousarray(each, np.int32) for each in (batch.tokens, batch.parents))
+        sent = (*(each.tobytes() for each in rows), batch.logits_from, batch.meant)
+        return _RemoteLogits(self._worker.call("forward", self._number, *sent), self)
 
     def row(self, index: int) -> NDArray[np.float32]:
         data: bytes = self._worker.call("row", self._number, index)
         return np.frombuffer(data, np.float32)
-
-    def _forward(
-        self, tokens: NDArray[np.int32], parents: NDArray[np.int32], first: int, meant: int
-    ) -> list[int]:
-        rows = np.ascontiguousarray(tokens, np.int32), np.ascontiguousarray(parents, np.int32)
-        likeliest: list[int] = self._worker.call(
-            "forward", self._number, *(each.tobytes() for each in rows), first, meant
-        )
-        return likeliest
 
     def _open(self) -> None:
         """Make the context in the worker that runs now. What an earlier one cached is gone: the

@@ -63,7 +63,7 @@ def _opened(file: GgufModel, model: LlamaCppModel, threads: int) -> Backend:
     if kind not in [int(each) for each in BatchKind]:
         kind = kind_of(model)
         store.put("kind", int(kind))
-    model.takes(BatchKind(kind))
+    model.capability = replace(model.capability, kind=BatchKind(kind))
     costs = learn_costs(model, store, f"gguf/{threads}")
     return Backend(model, file.tokenizer, costs, threads, "llama.cpp")
 

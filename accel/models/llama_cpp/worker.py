@@ -72,7 +72,8 @@ class Worker:
                 raise LibraryFailed(f"{path} is {what}; use a causal language model")
         goes_on = self._library.llama_model_is_recurrent, self._library.llama_model_is_hybrid
         self._is_recurrent = any(each(self._model) for each in goes_on)
-        self._contexts: dict[int, Context] = {}
+        self.contexts: dict[int, Context] = {}
+        """Lines of text."""
         self._try_options()
 
     def _try_options(self) -> None:
@@ -117,26 +118,22 @@ class Worker:
 
     def open(self, number: int, capacity: int) -> None:
         """A new line of text."""
-        self._contexts[number] = self._new_context(capacity, self._options)
+        self.contexts[number] = self._new_context(capacity, self._options)
 
     def close(self, number: int) -> None:
         """A line of text is over."""
-        if context := self._contexts.pop(number, None):
+        if context := self.contexts.pop(number, None):
             context.close()
 
     def reserve(self, number: int, rows: int) -> tuple[int, int]:
         """See ``Context.reserve``; its capacity, and the bytes that it holds."""
-        context = self._contexts[number]
+        context = self.contexts[number]
         context.reserve(rows)
         return context.capacity, context.nbytes
 
     def forward(self, number: int, tokens: bytes, parents: bytes, first: int, meant: int) -> Any:
         rows, above = (np.frombuffer(data, np.int32) for data in (tokens, parents))
-        return self._contexts[number].forward(rows, above, first, meant)
-
-    def line(self, number: int) -> Context:
-        """Return a line of text."""
-        return self._contexts[number]
+        return self.contexts[number].forward(rows, above, first, meant)
 
 
 CALLS, OF_LINES = {"open", "close", "reserve", "forward"}, {"row", "commit", "trim"}
@@ -191,7 +188,7 @@ def main() -> None:
             else:
                 assert worker is not None
                 assert name in CALLS | OF_LINES, name
-                owner = worker.line(arguments.pop(0)) if name in OF_LINES else worker
+                owner = worker.contexts[arguments.pop(0)] if name in OF_LINES else worker
                 result = getattr(owner, name)(*arguments)
             problem = None
         except Exception as error:
