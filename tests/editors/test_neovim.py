@@ -142,6 +142,15 @@ def test_keys_without_a_suggestion_stay_what_they_are(neovim: OpenNeovim, projec
     wait_for(lambda: editor.lines[-1] == "    x", "indentation by Tab")
 
 
+@pytest.mark.parametrize("version", ["0.12", "0.11"])
+def test_tab_goes_on_in_a_snippet(neovim: OpenNeovim) -> None:
+    editor = neovim("require('redraft').setup({ cmd = COMMAND, keymaps = { accept = '<Tab>' } })")
+    editor.keys("i")
+    editor.lua("vim.snippet.expand('for ${1:item} in ${2:orders}:')")
+    editor.keys("one<Tab>many")
+    wait_for(lambda: editor.text == "for one in many:", "second place of the snippet")
+
+
 def test_no_key_is_taken_unless_named(neovim: OpenNeovim, project: Path) -> None:
     editor = neovim("require('redraft').setup({ cmd = COMMAND })")
     editor.open(project / "orders.py")

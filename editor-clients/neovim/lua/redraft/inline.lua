@@ -89,13 +89,14 @@ function M.map(keymaps)
       error(("redraft: unknown keymap '%s'; see :help redraft-setup"):format(name), 0)
     end
     if key then
+      local former = vim.fn.maparg(key, 'i', false, true)
       vim.keymap.set('i', key, function()
         if name == 'trigger' or M.visible() then
           -- Neovim looks for mappings before the keys typed ahead of this one are in the text.
           vim.schedule(M[name])
           return ''
         end
-        return key
+        return former.expr == 1 and former.callback and former.callback() or key
       end, { expr = true, desc = 'Redraft: ' .. name:gsub('_', ' ') })
     end
   end
