@@ -25,6 +25,7 @@ _ENVIRONMENTS = (".venv", "venv", "env", ".env", ".virtualenv")
 _LIBRARY_TESTS = "\n".join(
     ("test/", "tests/", "testing/", "idlelib/", "lib2to3/", "turtledemo/", "*_test.py", "test_*.py")
 )
+"""They hold little that a user writes."""
 
 
 def standard_library() -> Path:
@@ -71,7 +72,7 @@ class Corpus:
         """``endings``: names that count end so; all text files when empty."""
         self.trees: dict[str, FolderTree] = {}
         for folder in folders:
-            tree = _LibraryTree(folder, endings)
+            tree = FolderTree(folder, _LIMITS, endings=endings, patterns=_LIBRARY_TESTS)
             self.trees[_name(tree.root)] = tree
 
     def build(
@@ -92,7 +93,7 @@ class Corpus:
         former = _folders_of(target, tokenizer.sha256)
         there = {folder for folder in former if Path(folder).is_dir()}
         tree = _CorpusTree(self.trees, {_name(Path(folder)) for folder in former - there})
-        indexer = Indexer.open(
+        indexer = Indexer(
             tree,
             target,
             tokenizer,
@@ -112,13 +113,6 @@ class Corpus:
         finally:
             indexer.close()
         return indexer
-
-
-class _LibraryTree(FolderTree):
-    """A folder of libraries, without their tests, which hold little that a user writes."""
-
-    def __init__(self, root: Path, endings: tuple[str, ...]) -> None:
-        super().__init__(root, _LIMITS, endings=endings, patterns=_LIBRARY_TESTS)
 
 
 class _CorpusTree(NamedTrees):

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from repo_index.errors import DamagedStore
 from repo_index.lookup import ROW, entry_address, look_up_of, table_row, view_of
-from repo_index.manifest import SegmentEntry
 from repo_index.matching import Source
 from repo_index.merging import merge_segments
 from repo_index.ordering import DEPTH, stream_type
@@ -100,7 +99,7 @@ class IndexSnapshot:
         self._layer_count = len(layers)
         self._view = view_of(self._table, BUFFER, self._hidden, _NO_FILES)
         self.entry: NDArray[np.int64] = np.array(
-            [entry_address(self._dtype), self._view.ctypes.data], np.int64
+            [entry_address(look_up_of(self._dtype)), self._view.ctypes.data], np.int64
         )
         """For compiled code: ``look_up_of`` the type and its first argument, good as long as this
         is."""
@@ -179,48 +178,27 @@ class Datastore:
 
     def __init__(
         self,
-        repository: Sequence[Segment] = (),
-        common: Sequence[Segment] = (),
+        folder: Path | None = None,
+        tokenizer_hash: str = "",
+        *,
+        common: Path | None = None,
         overlay: Overlay | None = None,
     ) -> None:
-        """A datastore in memory; see ``open`` for one that follows a store."""
+        """Follow the store in ``folder``, and one of common code. Neither need exist yet. A store
+        of another tokenizer or version, or a damaged one, counts as empty."""
         self.overlay = overlay
         self.problems: list[str] = []
         """What was found damaged at the last reload; the indexer repairs it by a refresh."""
-        self._layers = [_Layer(REPOSITORY, None, ""), _Layer(COMMON, None, "")]
-        for layer, segments in zip(self._layers, (repository, common), strict=True):
-            layer.segments = [
-                StoredSegment(
-                    segment,
-                    SegmentEntry(segment.name, 0, 0),
-                    np.zeros(len(segment.paths), np.bool_),
-                )
-                for segment in segments
-            ]
+        self._layers = [
+            _Layer(REPOSITORY, folder, tokenizer_hash),
+            _Layer(COMMON, common, tokenizer_hash),
+        ]
         self._snapshot: IndexSnapshot | None = None
         self._overlay_version = -1
         self._states: list[tuple[int, int, int]] = []
         """Of the stores, as they were when something was made of them last."""
         self._hidden: dict[int, tuple[frozenset[str], NDArray[np.bool_]]] = {}
-
-    @classmethod
-    def open(
-        cls,
-        folder: Path | None,
-        tokenizer_hash: str,
-        *,
-        common: Path | None = None,
-        overlay: Overlay | None = None,
-    ) -> Datastore:
-        """Follow the store in ``folder``, and one of common code. Neither need exist yet. A store
-        of another tokenizer or version, or a damaged one, counts as empty."""
-        datastore = cls(overlay=overlay)
-        datastore._layers = [
-            _Layer(REPOSITORY, folder, tokenizer_hash),
-            _Layer(COMMON, common, tokenizer_hash),
-        ]
-        datastore.reload_if_changed()
-        return datastore
+        self.reload_if_changed()
 
     def below(self, overlay: Overlay) -> Datastore:
         """Return the same stores below other buffers. What is mapped is shared, and so are
@@ -240,7 +218,10 @@ class Datastore:
         """Return the datastore and buffers as they are now; ask once for each request. ``cursor``:
         path of a buffer and a character in it, where what follows is not given as a
         continuation."""
-        self._reload_stores()
+        states = [layer.state for layer in self._layers]
+        if states != self._states:
+            # What was made of the stores before a reload is forgotten.
+            self._states, self._snapshot, self._hidden = states, None, {}
         if cursor is not None and self.overlay is not None:
             hidden = self.overlay.positions_at(*cursor)
             return IndexSnapshot(self._parts(), hidden, self.overlay.dtype)
@@ -250,14 +231,6 @@ class Datastore:
             dtype = self.overlay.dtype if self.overlay else np.uint16
             self._snapshot = IndexSnapshot(self._parts(), dtype=dtype)
         return self._snapshot
-
-    def _reload_stores(self) -> None:
-        """Forget what was before a reload."""
-        states = [layer.state for layer in self._layers]
-        if states != self._states:
-            self._states = states
-            self._snapshot = None
-            self._hidden = {}
 
     def release(self) -> None:
         """Release mapped memory, as when there was no lookup for some time. Lookups go on."""

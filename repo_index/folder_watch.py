@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from operating_system.file_systems import announces_by_folder, path_below, remote_file_system
 from operating_system.system import is_macos
@@ -22,21 +22,9 @@ from repo_index.files import FileRules
 logger = logging.getLogger(__name__)
 
 
-class FolderWatch(Protocol):
-    """Watches until stopped."""
-
-    def rewatch(self) -> None:
-        """Other folders may count now."""
-        ...
-
-    def stop(self) -> None:
-        """No more notices."""
-        ...
-
-
 def start_watch(
     rules: FileRules, changed: Callable[[str], None], lost: Callable[[str], None]
-) -> FolderWatch:
+) -> InotifyWatch | ObserverWatch:
     """Call ``changed`` with the path of everything that changes below the root, from any thread.
 
     ``lost`` is called with "" when notices were lost, and with a reason when some will be. Raises

@@ -8,10 +8,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from repo_index.errors import StoreUnwritable
 from repo_index.file_layer import FileLayer
@@ -21,6 +17,7 @@ from repo_index.reading import Content
 from repo_index.source_tree import IGNORE_FILES, SourceTree
 from repo_index.store import folder_bytes, usable_folder
 from repo_index.store_writer import StoreWriter
+from repo_index.tokens import TextTokenizer
 
 _BATCH_CHARACTERS = 1_200_000
 """Read and encoded together on several cores: enough that all are busy to the end."""
@@ -28,17 +25,6 @@ _SHORT_BATCH_CHARACTERS = 100_000
 """The same on one core, which is paused between two of them."""
 _BLOCK_TOKENS = 4_000_000
 """Sorted and committed together."""
-
-
-class BatchTokenizer(Protocol):
-    """The part of a tokenizer that the indexer needs."""
-
-    sha256: str
-    vocabulary_size: int
-
-    def encode(self, texts: list[str]) -> list[NDArray[np.int32]]:
-        """Return token ids of every text."""
-        ...
 
 
 @dataclass
@@ -81,33 +67,8 @@ class Indexer:
     def __init__(
         self,
         tree: SourceTree,
-        writer: StoreWriter,
-        tokenizer: BatchTokenizer,
-        *,
-        problem: str = "",
-        unique: bool = False,
-        max_tokens: int = 0,
-        pause: Callable[[], None] = lambda: None,
-        threads: int = 2,
-    ) -> None:
-        """Use ``open``. ``unique``: content known under another name is left out. ``max_tokens``:
-        stop there (0: no limit). ``pause`` is called between pieces of work and may wait."""
-        self.tree = tree
-        self.problem = problem
-        self._writer = writer
-        self._tokenizer = tokenizer
-        self._dtype = stream_type(tokenizer.vocabulary_size)
-        self._unique = unique
-        self._max_tokens = max_tokens
-        self._pause = pause
-        self._threads = threads
-
-    @classmethod
-    def open(
-        cls,
-        tree: SourceTree,
         folder: Path,
-        tokenizer: BatchTokenizer,
+        tokenizer: TextTokenizer,
         *,
         workspace: str = "",
         layer: FileLayer | None = None,
@@ -115,25 +76,24 @@ class Indexer:
         max_tokens: int = 0,
         pause: Callable[[], None] = lambda: None,
         threads: int = 2,
-    ) -> Indexer:
+    ) -> None:
         """Open or make the store in ``folder``; one of a temporary folder when that cannot be
-        written (``problem`` says so). Raises StoreLocked, StoreUnwritable."""
+        written (``problem`` says so). ``unique``: content known under another name is left out.
+        ``max_tokens``: stop there (0: no limit). ``pause`` is called between pieces of work and may
+        wait. Raises StoreLocked, StoreUnwritable."""
         layer = layer or FileLayer()
         try:
-            usable, problem = usable_folder(folder, layer)
-            writer = StoreWriter(usable, tokenizer.sha256, workspace, layer)
+            usable, self.problem = usable_folder(folder, layer)
+            self._writer = StoreWriter(usable, tokenizer.sha256, workspace, layer)
         except OSError as error:
             raise StoreUnwritable(f"no folder for the index can be written ({error})") from error
-        return cls(
-            tree,
-            writer,
-            tokenizer,
-            problem=problem,
-            unique=unique,
-            max_tokens=max_tokens,
-            pause=pause,
-            threads=threads,
-        )
+        self.tree = tree
+        self._tokenizer = tokenizer
+        self._dtype = stream_type(tokenizer.vocabulary_size)
+        self._unique = unique
+        self._max_tokens = max_tokens
+        self._pause = pause
+        self._threads = threads
 
     def close(self) -> None:
         """Let another process write the store."""

@@ -250,14 +250,10 @@ def view_of(
     )
 
 
-def entry_address(dtype: type[np.unsignedinteger]) -> int:
-    """Return the address of ``look_up_of`` a type, as a function of C: seven int64 and an int64
-    returned."""
-    return _address_of(look_up_of(dtype))
-
-
 @cache
-def _address_of(look_up: Any) -> int:
+def entry_address(look_up: Any) -> int:
+    """Return the address of what ``look_up_of`` gives, as a function of C: seven int64 and an int64
+    returned."""
     signature = (types.int64,) * 7
     look_up.compile(signature)
     overload = look_up.overloads[signature]

@@ -30,7 +30,7 @@ class Overlay:
         self.version = 0
         self._tokenizer = tokenizer
         self._texts: dict[str, EditedText] = {}
-        self._reasons: dict[str, str] = {}
+        self._paths: set[str] = set()
         self._order_of_paths: list[str] = []
         self.dtype = stream_type(tokenizer.vocabulary_size)
         """Of its tokens, and of all in the datastore."""
@@ -42,11 +42,7 @@ class Overlay:
     @property
     def paths(self) -> frozenset[str]:
         """Paths of all buffers, those left out too: none of them is looked up on the disk."""
-        return frozenset(self._reasons)
-
-    def excluded(self, path: str) -> str:
-        """Return why a buffer is left out; empty for one that counts or is not open."""
-        return self._reasons.get(path, "")
+        return frozenset(self._paths)
 
     def segment(self) -> Segment:
         """The buffers as they are now."""
@@ -67,9 +63,8 @@ class Overlay:
         if former is not None and former.text == text:
             return
         self.version += 1
-        reason = self._reason(path, text, former)
-        self._reasons[path] = reason
-        if reason:
+        self._paths.add(path)
+        if self._reason(path, text, former):
             if former is not None:
                 self._remove(path)
             return
@@ -88,10 +83,10 @@ class Overlay:
 
     def close_buffer(self, path: str) -> None:
         """Let the file on the disk count again. Nothing happens when ``path`` is not open."""
-        if path not in self._reasons:
+        if path not in self._paths:
             return
         self.version += 1
-        del self._reasons[path]
+        self._paths.remove(path)
         if path in self._texts:
             self._remove(path)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 from repo_index.files import FileRules, Fingerprint, Limits
 from repo_index.reading import Content, read_content
@@ -12,42 +11,8 @@ from repo_index.reading import Content, read_content
 IGNORE_FILES = frozenset({".gitignore", ".redraftignore"})
 
 
-class SourceTree(Protocol):
-    """Files under relative paths with ``/``, as the index names them."""
-
-    @property
-    def problem(self) -> str:
-        """Return what the last walk through everything had to leave out; empty when nothing."""
-        ...
-
-    def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
-        """Yield files that count by name, below a folder."""
-        ...
-
-    def excluded(self, path: str) -> str:
-        """Return why a path is left out by name, location or kind; empty when it counts."""
-        ...
-
-    def covers(self, path: str) -> bool:
-        """Return True if a path that ``walk`` does not give is gone; otherwise it is not ours to
-        judge."""
-        ...
-
-    def is_folder(self, path: str) -> bool:
-        """Return True if a folder, not a link to one, has this path."""
-        ...
-
-    def read(self, path: str) -> Content:
-        """Return the content of a file. Raises OSError."""
-        ...
-
-    def forget(self) -> None:
-        """Ignore files may have changed."""
-        ...
-
-
 class FolderTree:
-    """The files of one folder that its rules let in."""
+    """The files of one folder that its rules let in, under relative paths with ``/``."""
 
     def __init__(
         self,
@@ -65,30 +30,38 @@ class FolderTree:
 
     @property
     def problem(self) -> str:
+        """Return what the last walk through everything had to leave out; empty when nothing."""
         return self.rules.problem
 
     def walk(self, below: str = "") -> Iterator[tuple[str, Fingerprint]]:
+        """Yield files that count by name, below a folder."""
         for path, fingerprint in self.rules.walk(below):
             if not self._endings or path.endswith(self._endings):
                 yield path, fingerprint
 
     def excluded(self, path: str) -> str:
+        """Return why a path is left out by name, location or kind; empty when it counts."""
         reason = self.rules.excluded(path)
         if not reason and self._endings and not path.endswith(self._endings):
             return f"only files that end in {', '.join(self._endings)} are indexed here"
         return reason
 
     def covers(self, path: str) -> bool:
+        """Return True if a path that ``walk`` does not give is gone; otherwise it is not ours to
+        judge."""
         return True
 
     def is_folder(self, path: str) -> bool:
+        """Return True if a folder, not a link to one, has this path."""
         absolute = self.root / path
         return absolute.is_dir() and not absolute.is_symlink()
 
     def read(self, path: str) -> Content:
+        """Return the content of a file. Raises OSError."""
         return read_content(self.root, path, self.rules.limits.bytes)
 
     def forget(self) -> None:
+        """Ignore files may have changed."""
         self.rules.forget()
 
 
@@ -129,3 +102,6 @@ class NamedTrees:
     def forget(self) -> None:
         for tree in self.trees.values():
             tree.forget()
+
+
+SourceTree = FolderTree | NamedTrees

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from repo_index.folder_watch import FolderWatch, start_watch
+from repo_index.folder_watch import InotifyWatch, ObserverWatch, start_watch
 from repo_index.source_tree import IGNORE_FILES, FolderTree
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Watcher:
         self._quiet = quiet
         self._longest_wait = longest_wait
         self._rescan = rescan
-        self._watch: FolderWatch | None = None
+        self._watch: InotifyWatch | ObserverWatch | None = None
         self._wake = threading.Condition()
         self._paths: set[str] = set()
         self._everything = False

@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from repo_index.datastore import Datastore, IndexSnapshot
+from repo_index.manifest import SegmentEntry
 from repo_index.segment import Segment
+from repo_index.store import StoredSegment
 
 Files = Mapping[str, NDArray[np.int32]]
 
@@ -16,7 +18,13 @@ Files = Mapping[str, NDArray[np.int32]]
 def datastore_of(repository: Files, common: Files | None = None) -> Datastore:
     """Return a datastore of the repository and of common code."""
     layers = [[Segment.from_files(files)] if files else [] for files in (repository, common)]
-    return Datastore(layers[0], layers[1])
+    datastore = Datastore()
+    for layer, segments in zip(datastore._layers, layers, strict=True):
+        for segment in segments:
+            dead = np.zeros(len(segment.paths), np.bool_)
+            entry = SegmentEntry(segment.name, 0, 0)
+            layer.segments.append(StoredSegment(segment, entry, dead))
+    return datastore
 
 
 def path_of(snapshot: IndexSnapshot, file: int) -> str:

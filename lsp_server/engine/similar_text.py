@@ -48,4 +48,4 @@ def _opened(store: str, model: str) -> tuple[Datastore, TextTokenizer]:
     from repo_index.datastore import Datastore
 
     tokenizer = text_tokenizer(model)
-    return Datastore.open(Path(store), tokenizer.sha256), tokenizer
+    return Datastore(Path(store), tokenizer.sha256), tokenizer

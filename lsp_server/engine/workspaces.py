@@ -129,7 +129,7 @@ class WorkspaceIndexes:
             store = self._stores.get(folder)
             if store is None and folder not in self._sent:
                 store = workspace_store(Path(folder), tokenizer.sha256)
-            self._datastores[folder] = self._same_store(folder, overlay) or Datastore.open(
+            self._datastores[folder] = self._same_store(folder, overlay) or Datastore(
                 store,
                 tokenizer.sha256,
                 common=common_store(tokenizer.sha256) if self._common else None,
@@ -155,7 +155,7 @@ class WorkspaceIndexes:
         store = workspace_store(Path(folder), self.tokenizer.sha256)
         tree = FolderTree(Path(folder))
         try:
-            indexer = Indexer.open(tree, store, self.tokenizer, workspace=folder)
+            indexer = Indexer(tree, store, self.tokenizer, workspace=folder)
         except StoreLocked:
             self.reload(folder)
             return

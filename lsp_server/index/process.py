@@ -235,9 +235,7 @@ class IndexerLoop:
 
         store = workspace_store(Path(folder), tokenizer.sha256)
         tree = tree_of({"folder": folder, **options})
-        indexer = Indexer.open(
-            tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1
-        )
+        indexer = Indexer(tree, store, tokenizer, workspace=folder, pause=self._pause, threads=1)
         return Workspace(folder, tokenizer, options, indexer, tree)
 
     def _index(self, workspace: Workspace, rebuild: bool = False) -> None:

@@ -28,9 +28,7 @@ class Place:
         self.refresh()
 
     def open(self, layer: FileLayer | None = None) -> Indexer:
-        return Indexer.open(
-            FolderTree(self.work), self.store, self.tokenizer, layer=layer, threads=1
-        )
+        return Indexer(FolderTree(self.work), self.store, self.tokenizer, layer=layer, threads=1)
 
     def refresh(self) -> None:
         indexer = self.open()

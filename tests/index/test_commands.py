@@ -65,7 +65,7 @@ def test_index_leaves_a_store_to_the_server_that_keeps_it(
     workspace: Path, tokenizer: TextTokenizer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = workspace_store(workspace, tokenizer.sha256)
-    server = Indexer.open(FolderTree(workspace), store, tokenizer)
+    server = Indexer(FolderTree(workspace), store, tokenizer)
     server.refresh()
     assert main(["index", str(workspace), "--json"]) == 0
     document = printed(capsys)

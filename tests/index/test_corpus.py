@@ -129,7 +129,7 @@ def test_the_default_is_our_own_library_and_the_workspace_environment(
     assert build_common(str(tmp_path / "work"), tokenizer, pause=lambda: pauses.append(1))
     assert len(indexed_texts(common_store(tokenizer.sha256), tokenizer)) == 7
     assert pauses
-    datastore = Datastore.open(None, tokenizer.sha256, common=common_store(tokenizer.sha256))
+    datastore = Datastore(None, tokenizer.sha256, common=common_store(tokenizer.sha256))
     ids = datastore.snapshot().parts[0].segment.file_tokens(0)[:16].astype(np.int32)
     assert 5 in datastore.snapshot().lookup(ids).sources
 

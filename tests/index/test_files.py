@@ -280,7 +280,7 @@ def test_random_paths_stay_inside(tmp_path: Path, tokenizer: TextTokenizer) -> N
         "\0",
         "//x",
     ]
-    indexer = Indexer.open(FolderTree(tmp_path / "work"), tmp_path / "store", tokenizer)
+    indexer = Indexer(FolderTree(tmp_path / "work"), tmp_path / "store", tokenizer)
     indexer.refresh()
     for _ in range(40):
         paths = ["/".join(generator.choices(parts, k=generator.randint(1, 5))) for _ in range(50)]
@@ -305,7 +305,7 @@ def test_names_that_differ_in_case_alone_are_one_file_where_the_disk_says_so(
         "lstat",
         lambda path: lstat(path.with_name("foo.py") if path.name == "Foo.py" else path),
     )
-    indexer = Indexer.open(tree, tmp_path / "store", tokenizer)
+    indexer = Indexer(tree, tmp_path / "store", tokenizer)
     indexer.refresh()
     indexer.refresh(["Foo.py", "foo.py"])
     assert indexer.status().files == 1

@@ -25,13 +25,13 @@ from tests.token_files import path_of
 
 
 def open_indexer(workspace: Path, store: Path, tokenizer: TextTokenizer) -> Indexer:
-    return Indexer.open(FolderTree(workspace), store, tokenizer, threads=1)
+    return Indexer(FolderTree(workspace), store, tokenizer, threads=1)
 
 
 def indexed_texts(store: Path, tokenizer: TextTokenizer) -> dict[str, list[int]]:
     """Tokens of every living file, as a reader sees them."""
     files: dict[str, list[int]] = {}
-    for part in Datastore.open(store, tokenizer.sha256).snapshot().parts:
+    for part in Datastore(store, tokenizer.sha256).snapshot().parts:
         segment = part.segment
         for index, path in enumerate(segment.paths):
             if (len(part.dead) and part.dead[index]) or (
@@ -148,8 +148,8 @@ def test_random_changes_are_followed(
 
 def lookups_equal(store: Path, fresh: Path, tokenizer: TextTokenizer) -> None:
     rng = np.random.default_rng(3)
-    a = Datastore.open(store, tokenizer.sha256).snapshot()
-    b = Datastore.open(fresh, tokenizer.sha256).snapshot()
+    a = Datastore(store, tokenizer.sha256).snapshot()
+    b = Datastore(fresh, tokenizer.sha256).snapshot()
     ids = tokenizer.encode([source_text()])[0]
     for _ in range(200):
         place = int(rng.integers(16, len(ids)))
@@ -255,7 +255,7 @@ def test_an_open_buffer_stands_for_its_file(tmp_path: Path, tokenizer: TextToken
     indexer = open_indexer(work, store, tokenizer)
     indexer.refresh()
     overlay = Overlay(tokenizer)
-    datastore = Datastore.open(store, tokenizer.sha256, overlay=overlay)
+    datastore = Datastore(store, tokenizer.sha256, overlay=overlay)
     context = tokenizer.encode(["alpha_one ="])[0]
 
     def follows() -> set[tuple[int, str]]:
@@ -296,7 +296,7 @@ def test_many_blocks_are_committed_one_after_another(
     for i in range(40):
         (work / f"{i}.py").write_text(piece(generator))
     layer = FullDisk(1 << 60)
-    indexer = Indexer.open(FolderTree(work), store, tokenizer, layer=layer, threads=threads)
+    indexer = Indexer(FolderTree(work), store, tokenizer, layer=layer, threads=threads)
     layer.left = 60
     with pytest.raises(StoreUnwritable):
         indexer.refresh()

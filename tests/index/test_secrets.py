@@ -128,11 +128,11 @@ def test_no_secret_reaches_the_store(
         else:
             (work / f"{i}.py").write_text(code(generator, library) + f"\nt = '{value}'\n")
     (work / "fine.py").write_text("a = 1\n")
-    indexer = Indexer.open(FolderTree(work), tmp_path / "store", tokenizer)
+    indexer = Indexer(FolderTree(work), tmp_path / "store", tokenizer)
     indexer.refresh()
     indexer.close()
     stored = b"".join(path.read_bytes() for path in (tmp_path / "store").iterdir())
-    segment = Datastore.open(tmp_path / "store", tokenizer.sha256).snapshot().parts[0].segment
+    segment = Datastore(tmp_path / "store", tokenizer.sha256).snapshot().parts[0].segment
     ids = segment.tokens.astype(int).tolist()
     for value in values:
         assert value.encode() not in stored
@@ -167,13 +167,13 @@ def test_forty_planted_files_are_not_stored(
     work, store = tmp_path / "work", tmp_path / "store"
     values = plant_in_a_folder(work, random.Random(seed), count)
     (work / "fine.py").write_text("pear = 1\n")
-    indexer = Indexer.open(FolderTree(work), store, tokenizer)
+    indexer = Indexer(FolderTree(work), store, tokenizer)
     indexer.refresh()
     # The watcher names files one by one.
     indexer.refresh(path.relative_to(work).as_posix() for path in work.rglob("*"))
     indexer.close()
     stored = b"".join(path.read_bytes() for path in store.rglob("*") if path.is_file())
-    parts = Datastore.open(store, tokenizer.sha256).snapshot().parts
+    parts = Datastore(store, tokenizer.sha256).snapshot().parts
     ids = [token for part in parts for token in part.segment.tokens.astype(int).tolist()]
     assert _runs(ids, tokenizer, "pear = 1")
     found = [one for one in values if _runs(ids, tokenizer, one) or one.encode() in stored]

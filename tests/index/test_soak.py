@@ -45,7 +45,7 @@ def test_use_leaves_nothing_behind(
     for turn in range(reopenings):
         indexer = open_indexer(work, store, tokenizer)
         indexer.refresh()
-        datastore = Datastore.open(store, tokenizer.sha256, overlay=overlay)
+        datastore = Datastore(store, tokenizer.sha256, overlay=overlay)
         for step in range(edits // reopenings):
             start = generator.randrange(len(text) - 50)
             text = text[:start] + generator.choice(["x", "\n", "  ", "name_"]) + text[start + 3 :]
@@ -85,7 +85,7 @@ def test_lookups_map_no_more_than_the_tokens(tmp_path: Path) -> None:
     warm_up_lookups(4000)
     warm_up_changes(4000)
     base = resident_file_bytes()
-    datastore = Datastore.open(tmp_path, "hash")
+    datastore = Datastore(tmp_path, "hash")
     tokens = datastore.snapshot().parts[0].segment.tokens.nbytes
     for place in rng.integers(16, len(ids), 3000):
         assert len(datastore.snapshot().lookup(ids[place - 16 : place]))

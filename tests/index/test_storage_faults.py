@@ -55,7 +55,7 @@ def test_a_crash_leaves_the_old_or_the_new_state(
         layer.lose_power(generator)
         after = place.expected()
         served = place.served()
-        problems = Datastore.open(place.store, tokenizer.sha256).problems
+        problems = Datastore(place.store, tokenizer.sha256).problems
         assert served in (before, after), f"seed {seed}: a mixture"
         assert not problems, f"seed {seed}: {problems}"
         place.refresh()
@@ -177,7 +177,7 @@ def test_killed_writers_leave_a_sound_store(
         writer.send_signal(signal.SIGKILL)
         writer.wait()
         writer.stdout.close()
-        assert not Datastore.open(place.store, tokenizer.sha256).problems, f"seed {seed}"
+        assert not Datastore(place.store, tokenizer.sha256).problems, f"seed {seed}"
         started = time.process_time()
         indexer = place.open()
         assert not indexer.damage
@@ -198,7 +198,7 @@ def test_segments_are_replaced_under_a_reader(
 
     def read() -> None:
         nonlocal lookups
-        datastore = Datastore.open(place.store, tokenizer.sha256)
+        datastore = Datastore(place.store, tokenizer.sha256)
         rng = np.random.default_rng(0)
         try:
             while not ended.is_set():

@@ -32,7 +32,7 @@ def test_a_folder_that_cannot_be_written_is_replaced(
 
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.py").write_text("a = 1\n")
-    indexer = Indexer.open(
+    indexer = Indexer(
         FolderTree(tmp_path / "work"), tmp_path / "store", tokenizer, layer=Unwritable()
     )
     indexer.refresh()
@@ -139,7 +139,7 @@ def test_old_stores_are_cleaned_up(
         work = tmp_path / name
         work.mkdir()
         (work / "a.py").write_text("a = 1\n")
-        indexer = Indexer.open(
+        indexer = Indexer(
             FolderTree(work),
             workspace_store(work, tokenizer.sha256),
             tokenizer,

@@ -57,7 +57,7 @@ class Followed:
         self.seen: list[list[str] | None] = []
         self.indexed: list[str] = []
         tree = FolderTree(self.work)
-        self.indexer = Indexer.open(tree, self.store, tokenizer, threads=1)
+        self.indexer = Indexer(tree, self.store, tokenizer, threads=1)
         self.watcher = Watcher(tree, self._changed, **times)
         self.watcher.start()
         self.indexer.refresh()
@@ -143,7 +143,7 @@ def test_a_checkout_of_twenty_thousand_files(
         ended = threading.Event()
 
         def look() -> None:
-            datastore = Datastore.open(place.store, tokenizer.sha256)
+            datastore = Datastore(place.store, tokenizer.sha256)
             context = tokenizer.encode(["    def __init__(self, value):\n        self."])[0]
             while not ended.is_set():
                 datastore.reload_if_changed()

@@ -269,7 +269,7 @@ def test_an_index_is_made_changed_merged_and_removed_though_its_files_are_mapped
     work = tmp_path / "work"
     work.mkdir()
     store = workspace_store(work, tokenizer.sha256)
-    indexer = Indexer.open(FolderTree(work), store, tokenizer, threads=1)
+    indexer = Indexer(FolderTree(work), store, tokenizer, threads=1)
     for number in range(6):
         (work / f"{number}.py").write_bytes(b"value = 1\r\n" * (number + 20))
         indexer.refresh()

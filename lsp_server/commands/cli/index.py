@@ -54,15 +54,15 @@ def run(args: argparse.Namespace) -> int:
     store = args.store or workspace_store(folder, tokenizer.sha256)
     tree = FolderTree(folder, Limits(bytes=args.max_file_bytes))
     try:
-        indexer = Indexer.open(tree, store, tokenizer, workspace=str(folder))
+        indexer = Indexer(tree, store, tokenizer, workspace=str(folder))
     except StoreLocked:
-        indexed = Datastore.open(store, tokenizer.sha256).repository_files()
+        indexed = Datastore(store, tokenizer.sha256).repository_files()
         return (
             _explain(args, tree, indexed) if args.explain else _show_indexed(args, store, indexed)
         )
     try:
         if args.explain:
-            indexed = Datastore.open(indexer.folder, tokenizer.sha256).repository_files()
+            indexed = Datastore(indexer.folder, tokenizer.sha256).repository_files()
             return _explain(args, tree, indexed)
         return _index(args, indexer)
     finally:

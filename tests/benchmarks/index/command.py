@@ -123,9 +123,7 @@ class _Bench:
         return {path: texts[path] for path in sorted(texts)}
 
     def _open(self) -> Indexer:
-        return Indexer.open(
-            FolderTree(self.work), self.store, self.tokenizer, threads=self.args.threads
-        )
+        return Indexer(FolderTree(self.work), self.store, self.tokenizer, threads=self.args.threads)
 
     def _build(self, texts: list[str]) -> dict[str, Any]:
         """The first indexing, and the tokenizer alone on the same texts in the same batches."""
@@ -187,7 +185,7 @@ class _Bench:
     def _save(self) -> dict[str, Any]:
         """A file of 1,000 lines is written; until a lookup finds what is new in it."""
         indexer = self._open()
-        datastore = Datastore.open(self.store, self.tokenizer.sha256, common=self.common)
+        datastore = Datastore(self.store, self.tokenizer.sha256, common=self.common)
         lines = _lines(self.work, 1000)
         times = []
         for i in range(self.args.saves):
@@ -208,7 +206,7 @@ class _Bench:
     def _edit(self) -> dict[str, Any]:
         """A buffer of 5,000 lines changes; until a lookup finds what is new in it."""
         overlay = Overlay(self.tokenizer)
-        datastore = Datastore.open(
+        datastore = Datastore(
             self.store, self.tokenizer.sha256, common=self.common, overlay=overlay
         )
         lines = _lines(self.work, 5000)
@@ -238,7 +236,7 @@ class _Bench:
         write_many(work, texts, self.args.files, self.args.seed)
 
         def refresh() -> Refreshed:
-            indexer = Indexer.open(FolderTree(work), store, self.tokenizer)
+            indexer = Indexer(FolderTree(work), store, self.tokenizer)
             try:
                 return indexer.refresh()
             finally:
@@ -249,7 +247,7 @@ class _Bench:
         refresh()
         started, cpu = time.perf_counter(), time.process_time()
         done = refresh()
-        Datastore.open(store, self.tokenizer.sha256, common=self.common)
+        Datastore(store, self.tokenizer.sha256, common=self.common)
         seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
         assert not done.indexed
         return {"reopen_files": files, "reopen_s": seconds, "reopen_cpu_s": cpu}

@@ -34,7 +34,7 @@ def measure(
     warm_up_changes(vocabulary)
     before = resident_bytes()
     started = time.perf_counter()
-    datastore = Datastore.open(store, tokenizer_hash, common=common)
+    datastore = Datastore(store, tokenizer_hash, common=common)
     opened = time.perf_counter() - started
     times, processor = np.empty((2, len(wanted))), np.empty(len(wanted))
     rows = 0

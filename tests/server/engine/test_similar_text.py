@@ -35,7 +35,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> str:
     secret = "AWS_SECRET_ACCESS_KEY = 'wJalrXUtnFEMI/K7MDENG/bPxRfiCYzzzzzzzKEY'\n"
     (work / "secret.py").write_text(secret + "".join(LINES))
     folder = tmp_path_factory.mktemp("store")
-    indexer = Indexer.open(FolderTree(work), folder, text_tokenizer(SMALL_MODEL))
+    indexer = Indexer(FolderTree(work), folder, text_tokenizer(SMALL_MODEL))
     indexer.refresh()
     indexer.close()
     return str(folder)
