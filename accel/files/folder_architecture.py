@@ -53,7 +53,7 @@ def folder_architecture(folder: Path) -> FolderArchitecture | None:
         config = json.loads((folder / "config.json").read_text("utf-8"))
         is_hybrid = config["model_type"] in KINDS
         config = text_config(config) if is_hybrid else config
-        if not (_is_known_hybrid(config) if is_hybrid else _is_known(config)):
+        if not _is_known(config, is_hybrid=is_hybrid):
             return None
         architecture = _architecture(folder, config, is_hybrid=is_hybrid)
         return architecture if _is_whole(architecture) else None
@@ -86,27 +86,22 @@ def _tensors(
     return tensors
 
 
-def _is_known(config: dict[str, Any]) -> bool:
+def _is_known(config: dict[str, Any], *, is_hybrid: bool) -> bool:
     """Return whether our forward has all that the configuration names."""
+    is_quantised = "quantization_config" in config
+    if config["hidden_act"] != "silu" or config.get("attention_bias") or is_quantised:
+        return False
+    if is_hybrid:
+        return True
     kind, positions = config["model_type"], config["max_position_embeddings"]
     windows = [config["sliding_window"]] if kind == "mistral" else []
     if config.get("use_sliding_window"):
         windows.append(config.get("sliding_window"))
     return (
         kind in _FAMILIES
-        and config["hidden_act"] == "silu"
         and not any(window and window < positions for window in windows)
         and set(config.get("layer_types") or ()) <= {"full_attention"}
-        and not (config.get("attention_bias") or config.get("mlp_bias"))
-        and "quantization_config" not in config
-    )
-
-
-def _is_known_hybrid(config: dict[str, Any]) -> bool:
-    return (
-        config["hidden_act"] == "silu"
-        and not config.get("attention_bias")
-        and "quantization_config" not in config
+        and not config.get("mlp_bias")
     )
 
 

@@ -44,7 +44,7 @@ def chat_tokens(tokenizer: Tokenizer, question: str, answer: str) -> TokenArray:
 def rendered_question(tokenizer: Tokenizer, question: str) -> Pieces:
     """One user message in the template, with thinking switched off. Raises TemplateFailed."""
     assert tokenizer.chat_template is not None, "the caller checks for a template"
-    messages, names = [("user", question)], tokenizer.template_variables
+    messages, names = [{"role": "user", "content": question}], tokenizer.template_variables
     off = switched_off(tokenizer.chat_template)
     try:
         pieces = render(tokenizer.chat_template, messages, {**names, **off})
@@ -58,7 +58,7 @@ def rendered_question(tokenizer: Tokenizer, question: str) -> Pieces:
 
 def conversation_tokens(
     tokenizer: Tokenizer,
-    messages: Sequence[tuple[str, str] | Mapping[str, object]],
+    messages: Sequence[Mapping[str, object]],
     variables: Mapping[str, object] | None = None,
     tools: Sequence[object] = (),
     *,
@@ -85,21 +85,17 @@ def conversation_tokens(
 
 def with_all_instructions(
     template: str,
-    messages: Sequence[tuple[str, str] | Mapping[str, object]],
+    messages: Sequence[Mapping[str, object]],
     values: Mapping[str, object],
     tools: Sequence[object],
 ) -> Pieces:
     """Return ``messages`` in the template. Where it fails, or leaves a system message out, these
     are merged in their order: into one at the beginning, else into the user's first message. Raises
     TemplateFailed."""
-    dicts = [
-        dict(each) if isinstance(each, Mapping) else {"role": each[0], "content": each[1]}
-        for each in messages
-    ]
-    instructions = [str(each["content"]) for each in dicts if each["role"] == "system"]
-    others = [each for each in dicts if each["role"] != "system"]
+    instructions = [str(each["content"]) for each in messages if each["role"] == "system"]
+    others = [each for each in messages if each["role"] != "system"]
     merged = "\n\n".join(instructions)
-    forms = [dicts]
+    forms: list[Sequence[Mapping[str, object]]] = [messages]
     if instructions:
         forms.append([{"role": "system", "content": merged}, *others])
     if instructions and others and others[0]["role"] == "user":

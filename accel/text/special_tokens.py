@@ -50,9 +50,10 @@ def _known_format(tokenizer: Tokenizer) -> FimFormat | None:
     middle = tokenizer.special(family.middle) if family.middle else None
     assert prefix is not None
     assert suffix is not None
+    ends = map(tokenizer.special, (*family.hole, *family.ends))
     return FimFormat(
         *(prefix, suffix, middle, family.order, family.name, family.files),
-        ends=_ends(tokenizer, (*family.hole, *family.ends)),
+        ends=frozenset(token for token in ends if token is not None),
     )
 
 
@@ -73,11 +74,6 @@ def _named_format(tokenizer: Tokenizer) -> FimFormat | None:
         return family_format
     ends = frozenset({prefix, suffix, middle})
     return FimFormat(prefix, suffix, middle, Order.PREFIX_FIRST, ends=ends)
-
-
-def _ends(tokenizer: Tokenizer, names: tuple[str, ...]) -> frozenset[int]:
-    ids = (tokenizer.special(name) for name in names)
-    return frozenset(token for token in ids if token is not None)
 
 
 def file_format_of(tokenizer: Tokenizer) -> FileFormat | None:

@@ -32,13 +32,12 @@ class TemplateFailed(Exception):
 
 def render(
     template: str,
-    messages: Sequence[tuple[str, str] | Mapping[str, object]],
+    messages: Sequence[Mapping[str, object]],
     variables: Mapping[str, object],
     tools: Sequence[object] = (),
 ) -> Pieces:
-    """Return ``messages`` in ``template``, and the beginning of the answer. A message is its role
-    and content, or an object with these and what templates know besides, ``tool_calls`` for
-    example.
+    """Return ``messages`` in ``template``, and the beginning of the answer. A message is an object
+    with its role and content and what templates know besides, ``tool_calls`` for example.
 
     ``variables``: what the template may use besides; ``tools``: functions that the model may call.
     The template sees the messages as they are, and may trim, split and count them, but not leave
@@ -46,14 +45,10 @@ def render(
     """
     if len(template) > MOST_TEMPLATE:
         raise TemplateFailed("it is too long")
-    listed = [
-        {"role": each[0], "content": each[1]} if isinstance(each, tuple) else dict(each)
-        for each in messages
-    ]
     request = json.dumps(
         {
             "template": template,
-            "messages": listed,
+            "messages": list(map(dict, messages)),
             "variables": dict(variables),
             "tools": list(tools),
         }

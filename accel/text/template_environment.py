@@ -127,13 +127,8 @@ def _to_json(
     separators: tuple[str, str] | None = None,
     sort_keys: bool = False,
 ) -> str:
-    return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=None if separators is None else (separators[0], separators[1]),
-        sort_keys=sort_keys,
-    )
+    layout: dict[str, Any] = {"indent": indent, "separators": separators}
+    return json.dumps(value, ensure_ascii=ensure_ascii, sort_keys=sort_keys, **layout)
 
 
 def _raise_exception(message: object) -> None:

@@ -28,13 +28,7 @@ def prune(tree: DraftTree, required: bytes, index: ByteIndex) -> DraftTree:
         zip(tree.tokens.tolist(), tree.parents.tolist(), strict=True)
     ):
         before = required if parent < 0 else rests[parent]
-        rest = (
-            None
-            if before is None
-            else rest_after(before, index.bytes_of(token))
-            if (before)
-            else b""
-        )
+        rest = None if before is None else rest_after(before, index.bytes_of(token))
         rests.append(rest)
         if parent < 0:
             total += float(tree.probabilities[node])

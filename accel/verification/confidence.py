@@ -26,8 +26,8 @@ class Confidence(NamedTuple):
     end: float
 
 
-def log_total(logits: NDArray[np.float32]) -> float:
-    """Return the logarithm of the sum of the exponentials of logits, float32 [n], n above 0."""
+def log_total(logits: NDArray[np.floating]) -> float:
+    """Return the logarithm of the sum of the exponentials of logits, [n], n above 0."""
     highest = logits.max()
     return float(highest) + math.log(np.exp(logits - highest).sum(dtype=np.float64))
 
@@ -68,8 +68,7 @@ def logprob_of(logits: NDArray[np.float32], token: int, count: int) -> Logprob:
     """That of ``token`` in a row of logits, float32 [vocabulary], beside the ``count``
     likeliest."""
     numbers = logits.astype(np.float64)
-    highest = numbers.max()
-    total = highest + np.log(np.exp(numbers - highest).sum())
+    total = log_total(numbers)
     likeliest = np.argsort(-numbers, kind="stable")[:count]
     return Logprob(
         token,

@@ -9,7 +9,7 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -127,13 +127,18 @@ FAMILIES = [Family(**each) for each in data_beside(__file__)["FAMILIES"]]
 BY_NAME = {family.name: family for family in FAMILIES}
 
 
+def messages_of(turns: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return turns of roles and texts as a chat template has them."""
+    return [{"role": role, "content": text} for role, text in turns]
+
+
 def rendered(family: Family, messages: list[tuple[str, str]], **variables: Any) -> str:
     """By transformers' renderer."""
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     return str(
         _compile_jinja_template(family.template).render(
-            messages=[{"role": role, "content": text} for role, text in messages],
+            messages=messages_of(messages),
             add_generation_prompt=True,
             tools=None,
             documents=None,

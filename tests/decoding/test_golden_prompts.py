@@ -19,6 +19,7 @@ from golden_prompts import (
     edit_question_of,
     hostile_chat,
     hostile_name,
+    messages_of,
     raw_prompt,
     rendered,
 )
@@ -58,7 +59,7 @@ def shown(tokenizer: Tokenizer, tokens: list[int]) -> list[str]:
 
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_a_chat_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
-    actual = conversation_tokens(tokenizer, CHAT).tolist()
+    actual = conversation_tokens(tokenizer, messages_of(CHAT)).tolist()
     assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["chat"])
     assert actual == GOLDEN[name]["chat"]
 
@@ -75,10 +76,12 @@ def test_an_edit_is_the_models_own(tokenizer: Tokenizer, name: str) -> None:
 @pytest.mark.parametrize(("tokenizer", "name"), [(n, n) for n in BY_NAME], indirect=["tokenizer"])
 def test_no_message_acts_as_a_control_token(tokenizer: Tokenizer, name: str) -> None:
     control = hostile_name(BY_NAME[name])
-    actual = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], control)).tolist()
+    hostile = messages_of(hostile_chat(BY_NAME[name], control))
+    actual = conversation_tokens(tokenizer, hostile).tolist()
     assert shown(tokenizer, actual) == shown(tokenizer, GOLDEN[name]["hostile"])
     assert actual == GOLDEN[name]["hostile"]
-    harmless = conversation_tokens(tokenizer, hostile_chat(BY_NAME[name], "QZ")).tolist()
+    plain = messages_of(hostile_chat(BY_NAME[name], "QZ"))
+    harmless = conversation_tokens(tokenizer, plain).tolist()
     token = tokenizer.special(control)
     assert actual.count(token) == harmless.count(token)
 

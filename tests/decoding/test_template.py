@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+from golden_prompts import messages_of
 from small_vocabularies import TEMPLATE
 from text_cases import data_beside
 from transformers.utils.chat_template_utils import _compile_jinja_template
@@ -17,7 +18,7 @@ DATA = data_beside(__file__)
 
 
 def rendered(template: str, *contents: str, **variables: object) -> str:
-    pieces = render(template, [("user", each) for each in contents], variables)
+    pieces = render(template, messages_of(("user", each) for each in contents), variables)
     return "".join(text for text, _ in pieces)
 
 
@@ -85,13 +86,13 @@ OPERATIONS = {
 @pytest.mark.parametrize("case", OPERATIONS)
 def test_a_template_sees_the_message_and_its_text_stays_known(case: str) -> None:
     template = OPERATIONS[case]
-    pieces = render(template, [("user", HOSTILE_TEXT)], {})
+    pieces = render(template, messages_of([("user", HOSTILE_TEXT)]), {})
     own = "".join(text for text, is_message in pieces if not is_message)
     assert "im_" not in own.lower() or "im_start" in template, pieces
     assert any(is_message for _, is_message in pieces)
     environment = _compile_jinja_template(template)
     assert "".join(text for text, _ in pieces) == environment.render(
-        messages=[{"role": "user", "content": HOSTILE_TEXT}]
+        messages=messages_of([("user", HOSTILE_TEXT)])
     ), "as transformers renders it"
     for name in ("a", "b", "c", "f", "g", "j", "m", "x"):
         if f"<|{name}|>" in template:
@@ -120,18 +121,18 @@ LEFT_OUT = DATA["LEFT_OUT"]
 def test_a_template_that_leaves_a_message_out_is_refused(case: str) -> None:
     chat = [("user", "yes"), ("assistant", "yes"), ("user", "yes")]
     with pytest.raises(TemplateFailed, match="leaves a message out"):
-        render(LEFT_OUT[case], chat, {})
+        render(LEFT_OUT[case], messages_of(chat), {})
 
 
 def test_thinking_of_long_ago_may_be_left_out() -> None:
     template = "{% for m in messages %}{{ m.content.split('</think>')[-1] | trim }};{% endfor %}"
     chat = [("user", " a "), ("assistant", "<think>b</think> c "), ("assistant", "<think></think>")]
-    assert "".join(text for text, _ in render(template, chat, {})) == "a;c;;"
+    assert "".join(text for text, _ in render(template, messages_of(chat), {})) == "a;c;;"
 
 
 def test_a_refusal_of_a_template_is_said() -> None:
     with pytest.raises(TemplateFailed, match="no system messages"):
-        render("{{ raise_exception('no system messages') }}", [("system", "x")], {})
+        render("{{ raise_exception('no system messages') }}", messages_of([("system", "x")]), {})
 
 
 SLOW = DATA["SLOW"]
@@ -204,6 +205,6 @@ def test_system_messages_are_merged_where_a_template_does_not_take_them(
     template: str, roles: str, expected: str
 ) -> None:
     names = {"s": "system", "u": "user", "a": "assistant"}
-    messages = [(names[role], f"{at}") for at, role in enumerate(roles)]
+    messages = messages_of((names[role], f"{at}") for at, role in enumerate(roles))
     pieces = with_all_instructions(template, messages, {}, ())
     assert "".join(text for text, _ in pieces) == expected

@@ -64,7 +64,7 @@ def test_a_question_about_thinking_opens_none(question: str, tmp_path: Path) -> 
 def test_a_chat_thinks_unless_its_client_says_otherwise(tmp_path: Path) -> None:
     template = _TURNS + "{{ 'A' if enable_thinking is defined else '<think>' }}"
     tokenizer = tokenizer_of(template, tmp_path)
-    messages = [("user", "x")]
+    messages = [{"role": "user", "content": "x"}]
     assert tokenizer.decode(conversation_tokens(tokenizer, messages)).endswith("<think>")
     tokens = conversation_tokens(tokenizer, messages, {"enable_thinking": False})
     assert tokenizer.decode(tokens).endswith("A")

@@ -137,13 +137,8 @@ class RetrievalDrafter:
             self._prompt.stop = stop + accepted
             self._committed = None
         self._arena_used = last = first + count
-        arena = self._arena
-        self._drafted = DraftTree(
-            arena.tokens[first:last],
-            arena.parents[first:last],
-            arena.probabilities[first:last],
-            arena.sources[first:last],
-        )
+        arena: Any = self._arena
+        self._drafted = DraftTree(*[array[first:last] for array in arena])
         return self._drafted
 
     def _row_limits(self, costs: VerifyCosts) -> tuple[int, int]:
@@ -177,12 +172,8 @@ class RetrievalDrafter:
             self._state = None
         if self._costs_for.seconds is not costs.seconds:
             self._take_costs(costs)
-        if (
-            self._state is None
-            or self._state_text is not text
-            or len(self._evidence.slots) < self._prompt.vocabulary
-        ):
-            self._evidence_for_text()
+        self._evidence_for_text()
+        if self._state is None or self._state_text is not text:
             self._state_text = text
             arrays: tuple[Any, ...] = (
                 *(self._shapes, self._evidence, self.weights),
@@ -275,15 +266,10 @@ class RetrievalDrafter:
     def _reserve_rows(self, count: int, filled: int = 0) -> None:
         """Make room for ``count`` rows, of which the first are ``filled``."""
         if count > len(self._rows.lengths):
-            rows, old_rows = MatchRows.allocate(2 * count, ROW_DEPTH), self._rows
-            rows.tokens[:filled], rows.lengths[:filled] = (
-                old_rows.tokens[:filled],
-                old_rows.lengths[:filled],
-            )
-            rows.counts[:filled], rows.sources[:filled] = (
-                old_rows.counts[:filled],
-                old_rows.sources[:filled],
-            )
+            rows = MatchRows.allocate(2 * count, ROW_DEPTH)
+            arrays: Any = zip(rows, self._rows, strict=True)
+            for array, old in arrays:
+                array[:filled] = old[:filled]
             self._rows, self._places = rows, places_of(rows)
             self._state = None
 

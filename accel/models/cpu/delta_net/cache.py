@@ -180,9 +180,8 @@ class HybridCache(CompiledCache):
             self._copy(last.stored, rows[:count], held)
             held, rows = held + count, rows[count:]
             if held == CHUNK:
-                after = self._spares.pop() if self._spares else None
-                if after is None:
-                    after = empty_state(self._delta_layers, self._delta_shape)
+                spares = self._spares or [empty_state(self._delta_layers, self._delta_shape)]
+                after = spares.pop()
                 self._close(self.kept, after)
                 inputs = self.kept.inputs[:, CHUNK:].copy()
                 self._go_on(_Mark(self._begin + CHUNK, after, inputs))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -99,16 +100,11 @@ def _halves(blocks: Bytes, first: int, count: int = 1) -> Halves:
     return np.ascontiguousarray(blocks[..., first : first + 2 * count]).view(np.float16)
 
 
-def _scale(blocks: Bytes) -> Halves:
-    return _halves(blocks, 0)
-
-
-def _scale_and_minimum(blocks: Bytes) -> Halves:
-    return _halves(blocks, 0, 2)
+_scale, _scale_and_minimum = partial(_halves, first=0), partial(_halves, first=0, count=2)
 
 
 def _q5_0(blocks: Bytes) -> Halves:
-    scales = _halves(blocks, 0)
+    scales = _scale(blocks)
     return np.concatenate([scales, scales * np.float16(-16)], -1)
 
 
