@@ -19,6 +19,7 @@ _VALUE = re.compile("identifier|attribute|member_expression|call|subscript")
 _UNCLEAR = re.compile(r"[\\{}`$\n]|^str\(|^String\(")
 """What would be another text in a formatted string, or says less there."""
 _NO_VALUE = re.compile("argument|splat|lambda|named")
+_FORMATTED = re.compile(r"""f["']|`""")
 _FIELDS = {"format": re.compile(r"\{(:[^{}]*)?\}"), "%": re.compile(r"%[sd]()")}
 
 Piece = tuple[str, str, str]
@@ -27,8 +28,8 @@ Piece = tuple[str, str, str]
 
 def formatted_alike(rewrite: Rewrite, other: Rewrite, now: SyntaxTree) -> list[TextEdit[int]]:
     """Return the other texts that are put together as formatted strings, where two became such."""
-    sign = _sign_formatted(rewrite)
-    if rewrite is other or not sign or sign != _sign_formatted(other):
+    sign = "" if rewrite is other else _sign_formatted(rewrite)
+    if not sign or sign != _sign_formatted(other):
         return []
     refuse_many(now.text, sign)
     edits: list[TextEdit[int]] = []
@@ -47,6 +48,8 @@ def formatted_alike(rewrite: Rewrite, other: Rewrite, now: SyntaxTree) -> list[T
 def _sign_formatted(rewrite: Rewrite) -> str:
     """Return by what the text was put together that became a formatted string; empty if there is
     none, or if something else changed, too."""
+    if not _FORMATTED.search(rewrite[0].new.text):
+        return ""
     terms = ((level, term) for level in rewrite for term in (level.old, *parts_of(level.old)))
     return next((sign for level, term in terms for sign in ("+", *_FIELDS)
                  if (text := _formatted(term, sign))

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lsp_server.editor.next_edits.anti_unification import (
+    Substitution,
     is_literal,
 )
 from lsp_server.editor.next_edits.concatenations import formatted_alike
@@ -54,6 +55,7 @@ MOST_NAMES = 8
 """Names of a pattern of which it is asked what they mean."""
 _TEXTS = PROSE | {"latex", "typst"}
 """Grammars of texts, in which equal words need not mean the same."""
+_OPERATOR = re.compile("binary|boolean|not_operator|unary|comparison")
 _NAME = re.compile(r"[^\W\d]\w*")
 _LEAF = re.compile(r"\w+")
 
@@ -114,8 +116,10 @@ def _explains(rule: Rule, before: SyntaxTree, statement: RewrittenNode) -> bool:
     """Return whether all that changed in a statement of an example is what the rule makes of some
     of its instances there."""
     old, new = statement.old, statement.new.text
-    nodes = (node for node in candidates(rule, before, 0, 0)
-             if old.start <= before.start(node) and before.end(node) <= old.end)  # fmt: skip
+    nodes = [node] if (node := before.node(old.start, old.end)) is not None else []
+    for node in nodes:
+        nodes += node.children
+    nodes = [node for node in nodes if node.type == rule.pattern.kind]
     text, offset = "", old.start
     for edit in replacements(rule, before, instances(rule, before, nodes)):
         text += before.text[offset : edit.start]
@@ -181,7 +185,8 @@ def _edits(
 ) -> list[TextEdit[int]]:
     """Return what a rule changes in a text. The texts differ from ``start`` on, by ``by``."""
     now = names[1].tree
-    edits = instances(rule, now, candidates(rule, now, start, by))
+    matched = instances(rule, now, candidates(rule, now, start, by)).items()
+    edits = {span: instance for span, instance in matched if _has_types(rule, names, instance[1])}
     old, new = rule.example.old, rule.example.new
     leaves = {leaf.text for leaf in rule.pattern.leaves() if leaf.is_named}
     names_of_pattern = filter(_NAME.fullmatch, sorted(leaves)[:MOST_NAMES])
@@ -215,6 +220,22 @@ def _edits(
             if not any(scope.start <= span[0] < scope.end for scope in visible_in):
                 del edits[span]
     return checked(rule, now, replacements(rule, now, edits))
+
+
+def _has_types(
+    rule: Rule, names: tuple[ResolvedNames, ResolvedNames], substitution: Substitution
+) -> bool:
+    """Return whether operands have the types of the example's, as far as those are told: for an
+    operator that comes in place of something else."""
+    if rule.template.kind == rule.pattern.kind or not _OPERATOR.search(rule.template.kind):
+        return True
+
+    def type_at(texts: ResolvedNames, start: int, end: int) -> str:
+        return re.split(r"\W", texts.type_of(texts.tree.node(start, end)), maxsplit=1)[0]
+
+    pairs = ((type_at(names[0], hole.start, hole.end), substitution[hole.number])
+             for hole in rule.pattern.holes())  # fmt: skip
+    return all(told in ("", type_at(names[1], start, end)) for told, (_, start, end) in pairs)
 
 
 def _kin(tree: SyntaxTree, offset: int) -> str:

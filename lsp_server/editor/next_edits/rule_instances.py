@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 ERROR = re.compile(r"[^%\n]*[eE]rr\w*\W*?$", re.MULTILINE)
 """Has no other verb and ends with an error, as what Go's ``%w`` is for."""
 _TRUTH = re.compile(r"[<>!]=*|[!=]==?|&&|in|instanceof")
+_OF_CLASS = re.compile(r"[A-Z]\w*\.")
 _CONDITION = re.compile(r"^if|^while|^do_|^for|unary|ternary")
 _NAMED = re.compile(r"[(,]\s*(?:(\w+)=(?!=)|\*\*)")
 """Arguments that are given by their names, some of which a mapping may have."""
@@ -134,7 +135,7 @@ def _is_place(rule: Rule, now: SyntaxTree, node: Node) -> bool:
     if rule.is_caused and caught_around(now, node) in ("", text.removeprefix("raise ")):
         return False
     # A function that others are to call is not made to call itself.
-    if function_around(now, node) in came or not _may_be_null(rule, now, node):
+    if function_around(now, node) in came or not _keeps_sense(rule, now, node):
         return False
     # An argument's call is around the list of its arguments.
     is_made = any(_is_made(rule, now, outer) for outer in (node, *islice(around(node), 2)))
@@ -169,12 +170,19 @@ def _is_meant(rule: Rule, now: SyntaxTree, term: Term, substitution: Substitutio
     return quoted.isdisjoint(leaf.text for leaf in term.leaves())
 
 
-def _may_be_null(rule: Rule, now: SyntaxTree, node: Node) -> bool:
-    """Return whether the operands at a node are no truth values, if ``||`` is to be ``??``."""
-    if "??" not in {leaf.text for leaf in rule.template.leaves()}:
-        return True
+def _keeps_sense(rule: Rule, now: SyntaxTree, node: Node) -> bool:
+    """Return whether an operator at a node may become the rule's: ``??`` where nothing is a truth
+    value, ``===`` where nothing is compared with ``null``, ``is`` for no column of a class."""
+    came = rule.words_came
     operation = node if node.named_child_count else outside(node)
-    outer = next((each for each in (*around(operation),) if "parenthesized" not in each.type), None)
+    texts = [now.text_of(side) for side in inner(operation)]
+    if came & {"===", "!=="}:
+        return {"null", "undefined"}.isdisjoint(texts)
+    if "is" in came:
+        return not any(map(_OF_CLASS.match, texts))
+    if "??" not in came:
+        return True
+    outer = next((each for each in around(operation) if "parenthesized" not in each.type), None)
     sides = [outer, operation, *inner(operation)]
     signs = {now.text_of(child_of(side, "operator")) for side in sides}
     return not _CONDITION.search(kind_of(outer)) and not any(map(_TRUTH.fullmatch, signs))
