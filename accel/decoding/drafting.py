@@ -48,11 +48,6 @@ class Drafting:
         self._planning_drafter: PlanningDrafter | None = drafter if can_plan else None  # type: ignore[assignment]
         self._step_s = STEP_S if self._planning_drafter is None else self._planning_drafter.step_s
 
-    @property
-    def scale(self) -> float:
-        """Accepted over predicted tokens so far."""
-        return self._acceptance.scale
-
     def begin(self, request: DraftRequest) -> Forwards[None]:
         """A new text begins."""
         if isinstance(self._drafter, ComputingDrafter):
@@ -79,7 +74,8 @@ class Drafting:
             tree, gain_s = self._grown(self._planning_drafter, pending, context, max_nodes)
         else:
             tree = yield from self._made(self._drafter, max_nodes, required)
-            tree, gain_s = self._fitted(tree, pending, context)
+            place = pending, context, self._acceptance.scale, STEP_S, self._company
+            tree, gain_s = self._costs.fit(tree, *place, cuts=self._plans)
         own_s = time.thread_time() - started_cpu
         self._statistics.draft_s.append(time.perf_counter() - started)
         self._acceptance.note_draft(own_s, is_used=len(tree) > 0, gain_s=gain_s)
@@ -109,11 +105,6 @@ class Drafting:
         if self._capability.leaves is not None:
             tree = tree.with_leaves(self._capability.leaves)
         return tree
-
-    def _fitted(self, tree: DraftTree, pending: int, context: int) -> tuple[DraftTree, float]:
-        """Return a tree cut to what pays, and the seconds it saves."""
-        scale, cuts = self._acceptance.scale, self._plans
-        return self._costs.fit(tree, pending, context, scale, STEP_S, self._company, cuts=cuts)
 
     def _healing(self, drafter: Drafter, max_nodes: int, required: bytes) -> DraftTree:
         """Return branches that agree with what is typed, and its plain spelling."""

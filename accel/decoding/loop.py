@@ -54,7 +54,7 @@ class Generation:
             plans=request.plan,
         )
         self._verifier = TreeVerifier(
-            runner, tokenizer, plan.costs, request, self._output, self.statistics
+            runner, tokenizer, plan, request, self._output, self.statistics
         )
         self._chunks: Iterator[Chunk] | None = None
         """Made when it is first read: where ``steps`` is run instead it would hold the generation
@@ -141,11 +141,7 @@ class Generation:
         that it yields; None when cancelled in the middle of the forward."""
         while True:
             try:
-                return (
-                    yield from self._verifier.verify(
-                        pending, tree, self._session, self._drafting.scale
-                    )
-                )
+                return (yield from self._verifier.verify(pending, tree, self._session))
             except Interrupted:
                 if self.request.cancelled():
                     return None

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accel.draft_tree import SOURCE_NAMES, Source, TokenArray
-from accel.drafting.base import Drafter, DraftRequest, LookingDrafter
+from accel.drafting.base import Drafter, DraftRequest
 from accel.errors import InvalidRequest, PromptTooLong
 from accel.verification.confidence import Confidence, Logprob
 from accel.verification.grammar import Grammar
@@ -58,12 +58,6 @@ class GenerationRequest:
     ignore_end: bool = False
     """Go on after end tokens, for measuring run-on text."""
     cancelled: Callable[[], bool] = bool
-
-    @property
-    def looking(self) -> LookingDrafter | None:
-        """The drafter, where it is shown what the model says."""
-        drafter: object = self.drafter
-        return drafter if isinstance(drafter, LookingDrafter) else None
 
     def check(self, max_positions: int) -> None:
         """Raise InvalidRequest if a model of ``max_positions`` cannot serve it."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from accel.decoding.output import OutputBuffer
 from accel.decoding.request import GenerationRequest
 from accel.draft_tree import DraftTree, TokenArray
+from accel.drafting.base import LookingDrafter
 from accel.execution.forwards import Forward, Forwards
 from accel.execution.runner import ModelRunner
 from accel.execution.session import Session
@@ -17,7 +18,7 @@ from accel.execution.statistics import Statistics
 from accel.models.array_logits import VerifiedLogits
 from accel.models.base import Logits
 from accel.models.batch import ForwardBatch, tree_batch
-from accel.planning.cost_table import CostTable
+from accel.planning.planner import DraftPlan
 from accel.text.tokenizer import Tokenizer
 from accel.verification.choosing import choose
 from accel.verification.confidence import Confidence, Confidences, Logprob, logprob_of
@@ -35,16 +36,17 @@ class TreeVerifier:
         self,
         runner: ModelRunner,
         tokenizer: Tokenizer,
-        costs: CostTable,
+        plan: DraftPlan,
         request: GenerationRequest,
         output: OutputBuffer,
         statistics: Statistics,
     ) -> None:
-        self._runner, self._tokenizer, self._costs = runner, tokenizer, costs
+        self._runner, self._tokenizer, self._plan = runner, tokenizer, plan
         self._request = request
         self._output, self._statistics = output, statistics
         self._takes_likeliest = request.sampling.plain_greedy and request.grammar is None
-        self._looking = request.looking
+        drafter: object = request.drafter
+        self._looking = drafter if isinstance(drafter, LookingDrafter) else None
         self.logprobs: list[Logprob] = []
         """Of the tokens of the last verification, where the request asks for them."""
         self.confidences: list[Confidence] = []
@@ -59,11 +61,11 @@ class TreeVerifier:
         self._processor = LogitsProcessor(request.sampling, request.prompt)
 
     def verify(
-        self, pending: TokenArray, tree: DraftTree, session: Session, scale: float
+        self, pending: TokenArray, tree: DraftTree, session: Session
     ) -> Forwards[tuple[DraftTree, list[int], TokenArray]]:
         """Return the first nodes of ``tree`` that were verified, those that the model accepts after
-        ``pending``, and the tokens that this yields, one more, int32. ``scale``: accepted over
-        predicted tokens. Raises Interrupted and OutOfMemory."""
+        ``pending``, and the tokens that this yields, one more, int32. Raises Interrupted and
+        OutOfMemory."""
         started, context, count = time.perf_counter(), session.length, len(pending)
         is_likeliest = self._takes_likeliest and not self._output.rest
         relaxed = self._request.relaxed
@@ -71,7 +73,7 @@ class TreeVerifier:
         wants_numbers = relaxed is not None or not is_likeliest or self._wants_logprobs or looks
 
         def batch_of(rows: int) -> ForwardBatch:
-            padding = self._costs.padding(rows, context)
+            padding = self._plan.costs.padding(rows, context)
             cut = tree if rows == count + len(tree) else tree.prefix(rows - count)
             return tree_batch(pending, cut, padding, wants_numbers=wants_numbers)
 
@@ -79,7 +81,7 @@ class TreeVerifier:
         least = count if self._request.plan else count + len(tree)
         forward = Forward(
             *(self._runner.model, session, count + len(tree), batch_of, least),
-            tree.probabilities * np.float32(scale)
+            tree.probabilities * np.float32(self._plan.acceptance.scale)
             if self._request.plan and len(tree)
             else _UNKNOWN,
         )

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers import Cache as LayerCache
 from transformers import DynamicCache
 from transformers.cache_utils import CacheLayerMixin
@@ -115,8 +116,11 @@ class TransformersCache(RowCache):
         if needed <= self.capacity:
             return
         self.capacity = max(needed, self.capacity + self.capacity // 2)
+        # Zeros: rows after the committed ones may be read under a mask, and NaN would pass it.
+        missing = (0, 0, 0, self.capacity - self.length)
         self.buffers = [
-            self._grown(buffer) if buffer.dim() > 1 else buffer for buffer in self.buffers
+            pad(buffer.narrow(-2, 0, self.length), missing) if buffer.dim() > 1 else buffer
+            for buffer in self.buffers
         ]
 
     def commit(self, path: Sequence[int]) -> None:
@@ -128,13 +132,6 @@ class TransformersCache(RowCache):
         for buffer in self.buffers:
             moved = buffer.index_select(-2, torch.tensor(rows, device=buffer.device))
             buffer.narrow(-2, start, len(rows)).copy_(moved)
-
-    @torch.inference_mode()
-    def _grown(self, buffer: Tensor) -> Tensor:
-        # Zeros: rows after the committed ones may be read under a mask, and NaN would pass it.
-        grown = buffer.new_zeros((*buffer.shape[:-2], self.capacity, buffer.shape[-1]))
-        grown.narrow(-2, 0, self.length).copy_(buffer.narrow(-2, 0, self.length))
-        return grown
 
 
 class _RowLayer(CacheLayerMixin):

@@ -15,17 +15,6 @@ FOLDED_ROWS = 128
 """Above this many rows the mask repeated for every group costs more than it saves."""
 
 
-def fold_groups(query: Tensor, kv_heads: int) -> Tensor:
-    """[batch, heads, T, D] to [batch, kv_heads, group * T, D]: the group becomes rows."""
-    batch, heads, rows, head_dim = query.shape
-    return query.reshape(batch, kv_heads, heads // kv_heads * rows, head_dim)
-
-
-def repeat_rows(mask: Tensor, groups: int) -> Tensor:
-    """[..., T, KV] to [..., groups * T, KV], the whole mask once for every query of a group."""
-    return mask if groups == 1 else torch.cat([mask] * groups, dim=-2)
-
-
 def attend(
     module: nn.Module,
     query: Tensor,
@@ -51,8 +40,10 @@ def attend(
             query, key, value, attn_mask=attention_mask, scale=scaling, enable_gqa=groups > 1
         )
     else:
-        folded = fold_groups(query, kv_heads)
-        mask = None if attention_mask is None else repeat_rows(attention_mask, groups)
+        # The queries of a group become rows, each with the whole mask.
+        folded, mask = query.reshape(batch, kv_heads, groups * rows, -1), attention_mask
+        if mask is not None and groups > 1:
+            mask = torch.cat([mask] * groups, dim=-2)
         if is_capped:
             output = _capped(folded, key, value, mask, scaling, softcap, s_aux)
         else:

@@ -147,10 +147,10 @@ def test_the_rest_of_the_file_stays(base: Path, adapter: Path, tmp_path: Path) -
         values = dequantise(old.read("token_embd.weight"), old.tensors["token_embd.weight"].type)
         expected = q8_0(values[TOKENS] + parts_for(base)["fim_embeddings"])
         assert (new.read("token_embd.weight")[TOKENS] == expected).all()
-        tokens = old.metadata.texts("tokenizer.ggml.tokens")
+        tokens = old.metadata.strings("tokenizer.ggml.tokens").decoded()
         assert tokens is not None
         tokens[260:263] = ["<fim_prefix>", "<fim_suffix>", "<fim_middle>"]
-        assert new.metadata.texts("tokenizer.ggml.tokens") == tokens
+        assert new.metadata.strings("tokenizer.ggml.tokens").decoded() == tokens
         added = {
             "general.name": "Adapted",
             "general.file_type": 7,

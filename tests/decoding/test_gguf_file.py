@@ -88,7 +88,7 @@ def test_a_header_that_arrives_in_pieces_is_the_same(
     monkeypatch.setattr(header, "_PIECE", piece)
     with path.open("rb", buffering=0) as stream:
         metadata, tensors = read_header(stream, path, path.stat().st_size)
-    assert metadata.texts("own.words") == words
+    assert metadata.strings("own.words").decoded() == words
     assert [tensor.name for tensor in tensors] == list(TENSORS)
 
 
@@ -107,7 +107,7 @@ def test_metadata_and_tensors_are_read(tmp_path: Path) -> None:
         assert metadata.integer("llama.block_count", 1, 10) == 1
         assert metadata.number("llama.rope.freq_base") == 10000.0
         assert metadata.flag("tokenizer.ggml.add_bos_token") is False
-        assert metadata.texts("tokenizer.ggml.tokens") == ["a", "Ġb", "é", ""]
+        assert metadata.strings("tokenizer.ggml.tokens").decoded() == ["a", "Ġb", "é", ""]
         assert metadata.numbers("tokenizer.ggml.token_type").tolist() == [1, 1, 3, 6]  # type: ignore[union-attr]
         assert metadata.text("general.name") is None
         with pytest.raises(BrokenModel, match=r"block_count is not a whole number from 2 to 3;"):
@@ -156,7 +156,7 @@ def test_of_a_long_vocabulary_each_string_that_is_asked_for_is_read_once(tmp_pat
 
     def read() -> None:
         with GgufFile(path) as file:
-            assert file.metadata.texts("tokenizer.ggml.merges") == merges
+            assert file.metadata.strings("tokenizer.ggml.merges").decoded() == merges
 
     assert counted_calls(read) < 4 * len(merges)
 
@@ -183,8 +183,8 @@ def test_strings_of_all_lengths_are_passed_over_as_one_by_one(
         }
         path = write_gguf(tmp_path / f"{number}.gguf", METADATA | lists, TENSORS)
         with GgufFile(path) as file:
-            assert {name: file.metadata.texts(name) for name in lists} == lists
-            assert file.metadata.texts("tokenizer.ggml.tokens") == ["a", "Ġb", "é", ""]
+            assert {name: file.metadata.strings(name).decoded() for name in lists} == lists
+            assert file.metadata.strings("tokenizer.ggml.tokens").decoded() == ["a", "Ġb", "é", ""]
             assert (file.read("norm.weight").view(np.float32) == MATRIX[0]).all()
 
 

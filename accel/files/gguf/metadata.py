@@ -110,10 +110,6 @@ class Metadata:
             return StringArray(0, b"")
         return value if isinstance(value, StringArray) else self._refuse(key, "a list of strings")
 
-    def texts(self, key: str) -> list[str]:
-        """Return a list of strings, empty without."""
-        return self.strings(key).decoded()
-
     def numbers(self, key: str) -> NDArray[Any] | None:
         """Return a list of numbers, None without."""
         value = self._values.get(key)

@@ -124,7 +124,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
             "vocabulary is needed",
             OTHER_MODEL,
         )
-    tokens = metadata.texts(f"{_PREFIX}tokens")
+    tokens = metadata.strings(f"{_PREFIX}tokens").decoded()
     if not tokens:
         raise BrokenModel(f"{metadata.path} has no tokens", AGAIN)
     count = len(tokens)
