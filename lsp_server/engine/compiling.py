@@ -93,11 +93,8 @@ def compile_at_once(tasks: list[CompileTask], report: Callable[[str], None]) -> 
         if message != before and done < total:
             report(message)
 
-    compiling = ParallelCompile(tasks)
-    try:
+    with contextlib.closing(ParallelCompile(tasks)) as compiling:
         compiling.wait(tell)
-    finally:
-        compiling.close()
 
 
 class CompilingBehind:

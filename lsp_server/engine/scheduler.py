@@ -300,11 +300,11 @@ class EngineLoop:
         firsts: dict[str, Job] = {}
         under_way: Counter[str] = Counter()
         for job in self._jobs.values():
-            firsts.setdefault(_batch_of(job), job)
-            under_way[_batch_of(job)] += job.has_begun
+            firsts.setdefault(job.job.batch, job)
+            under_way[job.job.batch] += job.has_begun
         ready = []
         for job in self._jobs.values():
-            batch = _batch_of(job)
+            batch = job.job.batch
             if job.is_aside:
                 continue
             if batch and not job.has_begun and firsts[batch] is not job:
@@ -431,10 +431,6 @@ class EngineLoop:
         else:
             answer["result"] = to_json(outcome)
         self._write(answer)
-
-
-def _batch_of(job: Job) -> str:
-    return job.job.batch
 
 
 def _is_of_same_document(job: Job, other: Job) -> bool:

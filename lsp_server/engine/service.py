@@ -15,7 +15,7 @@ from lsp_server.engine.compiling import CompileTask
 from lsp_server.engine.garbage import no_collection, settle
 from lsp_server.engine.loaded_model import LoadedModel
 from lsp_server.engine.task_runner import TaskRunner
-from lsp_server.engine.workspaces import WorkspaceIndexes
+from lsp_server.engine.workspaces import WorkspaceIndexes, lookup_parts
 from lsp_server.shared.contract.jobs import COMPLETION, EDIT, AnyJob, JobResult
 from lsp_server.shared.contract.notes import (
     CloseBuffer,
@@ -107,7 +107,9 @@ class EngineService:
         return self.model.engine
 
     def _parts_to_compile(self) -> list[CompileTask]:
-        return warming.parts_to_compile(self._options, self.indexes.compiled_parts)
+        return warming.parts_to_compile(
+            self._options, lambda: lookup_parts(self.indexes.tokenizer.vocabulary_size)
+        )
 
     def status(self) -> EngineStatus:
         """Return the engine's status now."""

@@ -71,10 +71,6 @@ class WorkspaceIndexes:
         if "tokenizer" not in vars(self):
             self.tokenizer = _for_texts(tokenizer)
 
-    def compiled_parts(self) -> dict[str, tuple[Any, CompileTask]]:
-        """See ``lookup_parts``."""
-        return lookup_parts(self.tokenizer.vocabulary_size)
-
     def warm_up(self) -> None:
         """Compile, or load the compiled form of, what lookups call."""
         from repo_index import warming

@@ -3,6 +3,7 @@ that something changed, and what that is the indexer finds out. It loads no comp
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,15 +52,8 @@ def _watching(frame: Frame, pipe: FramePipe) -> Watcher:
 
 def may_count(tree: FolderTree, path: str) -> bool:
     """Return True if the index may be another once this changed. What is gone may have counted."""
-    return not (tree.rules.ignored(path) if _is_gone(tree, path) else tree.excluded(path))
-
-
-def _is_gone(tree: FolderTree, path: str) -> bool:
-    try:
-        (tree.root / path).lstat()
-    except OSError:
-        return True
-    return False
+    is_there = os.path.lexists(tree.root / path)
+    return not (tree.excluded(path) if is_there else tree.rules.ignored(path))
 
 
 if __name__ == "__main__":

@@ -10,8 +10,10 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
-from lsp_server.commands.bench.report import machine, publish, table, versions
+from lsp_server.commands.bench.report import machine, publish, versions
+from lsp_server.commands.bench.report import table as table_of
 from tests.benchmarks.measurement import (
     REPETITION,
     Measurement,
@@ -35,6 +37,22 @@ __all__ = [
     "table",
     "versions",
 ]
+
+
+def table(
+    title: str, figures: dict[str, dict[str, Any]], columns: dict[str, str], first: str = "method"
+) -> Table:
+    """Return the table of what was measured; below it why the rest is unavailable."""
+    measured = {name: fields for name, fields in figures.items() if "unavailable" not in fields}
+    shown = table_of(title, measured, columns, first)
+    absent = [
+        f"{name} is unavailable: {fields['unavailable']}"
+        for name, fields in figures.items()
+        if "unavailable" in fields
+    ]
+    if absent:
+        shown.caption, shown.caption_justify = "\n".join(absent), "left"
+    return shown
 
 
 def results(measurements: Sequence[Measurement], unavailable: dict[str, str]) -> dict[str, Any]:

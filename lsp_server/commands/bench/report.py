@@ -71,15 +71,7 @@ def table(
     for heading in columns.values():
         shown_table.add_column(heading, justify="right")
     for name, fields in figures.items():
-        if "unavailable" not in fields:
-            shown_table.add_row(name, *(_shown(fields.get(key)) for key in columns))
-    absent = [
-        f"{name} is unavailable: {fields['unavailable']}"
-        for name, fields in figures.items()
-        if "unavailable" in fields
-    ]
-    if absent:
-        shown_table.caption, shown_table.caption_justify = "\n".join(absent), "left"
+        shown_table.add_row(name, *(_shown(fields.get(key)) for key in columns))
     return shown_table
 
 

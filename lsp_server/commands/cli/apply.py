@@ -12,7 +12,7 @@ from lsp_server.commands.cli.source_file import read_text, replace_text, workspa
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.editing.hunks import unified_diff
 from lsp_server.models.choices import read_choices
-from lsp_server.models.used import WRITTEN_MODEL, used_models
+from lsp_server.models.used import used_models
 from lsp_server.shared.contract.codec import to_json
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.settings import Settings
@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="never ask a model, not even one that was made to merge",
     )
-    parser.add_argument("--model", help=WRITTEN_MODEL)
     add_model_arguments(parser)
     add_json_argument(parser)
 

@@ -12,7 +12,7 @@ from lsp_server.commands.cli.output import add_json_argument, cost_of, show_note
 from lsp_server.commands.cli.source_file import read_text, workspace_of
 from lsp_server.commands.cli.terminal import terminal, write_result
 from lsp_server.editor.notices.status import NO_FILLING
-from lsp_server.models.used import WRITTEN_MODEL, command_model
+from lsp_server.models.used import command_model
 from lsp_server.shared.contract.jobs import CompletionJob, JobResult, Span
 from lsp_server.shared.errors import RedraftError
 from lsp_server.text.documents.document import Document, with_line_feeds
@@ -30,7 +30,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--max-tokens", type=int, default=64, help="stop after this many tokens")
     parser.add_argument("--single-line", action="store_true", help="stop at the line's end")
-    parser.add_argument("--model", help=WRITTEN_MODEL)
     add_model_arguments(parser)
     parser.add_argument(
         "--workspace", type=Path, help="folder to index, else the file's repository"

@@ -16,8 +16,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from accel.files.model_options import ModelOptions
-from lsp_server.commands.cli.model_arguments import add_field_arguments, model_options
-from lsp_server.commands.cli.serve_http import add_engine_arguments, port
+from lsp_server.commands.cli.model_arguments import (
+    add_field_arguments,
+    add_model_arguments,
+    model_options,
+)
+from lsp_server.commands.cli.serve_http import port
 from lsp_server.engine.model_paths import check_model
 from lsp_server.models.used import command_model
 from lsp_server.shared.errors import DeployError
@@ -28,7 +32,6 @@ from lsp_server.team.ray_serve.environment import (
     has_haproxy,
     own_haproxy,
     use,
-    wants_haproxy,
 )
 from lsp_server.team.ray_serve.options import DeployOptions
 from operating_system.processes import on_end_signal
@@ -60,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name", action="append", default=[], help="a host name that clients use for this server"
     )
     add_field_arguments(parser, DeployOptions, _FIELDS)
-    add_engine_arguments(parser)
+    add_model_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     for name in ("certificate", "private_key"):
         if value := getattr(args, name):
             setattr(args, name, os.path.abspath(value))
-    if args.certificate and wants_haproxy():
+    if args.certificate and os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") == "1":
         raise DeployError(
             "HAProxy, which RAY_SERVE_ENABLE_HA_PROXY asks for, speaks no https; unset that, or "
             "have a balancer speak https before it and leave out --certificate"

@@ -23,7 +23,7 @@ from accel.native.machine_code import packed_code
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.commands.cli.terminal import terminal
 from lsp_server.models.choices import choices_file, read_choices
-from lsp_server.models.used import WRITTEN_MODEL, command_model, used_models
+from lsp_server.models.used import command_model, used_models
 from lsp_server.shared.network import network_settings
 from lsp_server.shared.printable import say
 from lsp_server.shared.settings import Settings
@@ -50,7 +50,6 @@ class Finding:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", help=f"the model to check: {WRITTEN_MODEL}")
     add_model_arguments(parser)
     parser.add_argument(
         "--server",

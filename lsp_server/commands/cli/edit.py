@@ -19,7 +19,7 @@ from lsp_server.editor.editing.replacements import settled_changes
 from lsp_server.editor.next_edits.finding import renamed_elsewhere
 from lsp_server.models.better_editor import better_editor
 from lsp_server.models.choices import read_choices
-from lsp_server.models.used import WRITTEN_MODEL, used_models
+from lsp_server.models.used import used_models
 from lsp_server.shared.contract.jobs import MOST_ENTROPY_K, EditJob, JobResult, unchanged
 from lsp_server.shared.errors import EditRefused, RedraftError
 from lsp_server.shared.printable import say
@@ -40,7 +40,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instruction", required=True, metavar="TEXT", help="what should change")
     parser.add_argument("--write", action="store_true", help="change the file, all at once")
     parser.add_argument("--max-tokens", type=int, default=4096, help="most tokens of the answer")
-    parser.add_argument("--model", help=WRITTEN_MODEL)
     parser.add_argument(
         "--draft-model",
         metavar="PATH",

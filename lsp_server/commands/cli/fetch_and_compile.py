@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -27,7 +28,6 @@ def fetch_and_compile(model: OfferedModel, report: Report, source: Path | None =
     """``fetching.fetch``, while processes compile what was never compiled on this machine, and then
     what this model calls besides. ``report`` hears of both. Raises FetchFailed."""
     tokens = _FEW_TOKENS if model.name == DEFAULT else _MANY_TOKENS
-    compiling = ParallelCompile(parts_for_any_model(tokens))
     compiled = -1
 
     def report_both(step: str, done: int, total: int) -> None:
@@ -36,11 +36,9 @@ def fetch_and_compile(model: OfferedModel, report: Report, source: Path | None =
             report(COMPILING, compiled, compiling.total)
         report(step, done, total)
 
-    try:
+    with closing(ParallelCompile(parts_for_any_model(tokens))) as compiling:
         file = fetch(model, report_both, source)
         _wait(compiling, report)
-    finally:
-        compiling.close()
     compile_for(file, report)
     return file
 
@@ -53,11 +51,8 @@ def compile_for(file: Path, report: Report) -> None:
         tasks = parts_to_compile(EngineOptions(path=str(file)), lambda: lookup_parts(tokens))
     except (AccelError, RedraftError):
         return
-    compiling = ParallelCompile(tasks)
-    try:
+    with closing(ParallelCompile(tasks)) as compiling:
         _wait(compiling, report)
-    finally:
-        compiling.close()
 
 
 def _wait(compiling: ParallelCompile, report: Report) -> None:

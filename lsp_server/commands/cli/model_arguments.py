@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from accel.files.model_options import ModelOptions
+from lsp_server.models.used import WRITTEN_MODEL
 from lsp_server.shared.contract.codec import Unreadable, read
 from lsp_server.shared.contract.jobs import AnyJob, JobResult
 from lsp_server.shared.contract.options import EngineOptions
@@ -22,7 +23,8 @@ _FIELDS = [option for option in fields(ModelOptions) if option.name != "path"]
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    """Those that ``model_options`` reads."""
+    """``--model``, and those that ``model_options`` reads."""
+    parser.add_argument("--model", help=WRITTEN_MODEL)
     add_field_arguments(parser, ModelOptions, _FIELDS)
 
 

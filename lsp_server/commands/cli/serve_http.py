@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from lsp_server.commands.cli.model_arguments import add_model_arguments, model_options
 from lsp_server.editor.remote.address import is_loopback
-from lsp_server.models.used import WRITTEN_MODEL, command_model
+from lsp_server.models.used import command_model
 from lsp_server.shared.contract.options import SERVER_CACHES, EngineOptions
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import say
@@ -49,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--requests-per-minute", type=float, default=3000.0, help="of one key, on average"
     )
     parser.add_argument("--concurrent", type=int, default=32, help="requests of one key at once")
-    add_engine_arguments(parser)
+    add_model_arguments(parser)
 
 
 def port(text: str) -> int:
@@ -57,12 +57,6 @@ def port(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text[:6]) > MOST_PORT:
         raise argparse.ArgumentTypeError(f"{text} is not a port; give 0 to {MOST_PORT}")
     return int(text)
-
-
-def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options of the engine."""
-    parser.add_argument("--model", default="", help=WRITTEN_MODEL)
-    add_model_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 from msgspec import Meta
@@ -187,6 +187,7 @@ class ChatEvents(CompletionEvents):
     id_prefix = "chatcmpl"
     whole_object = "chat.completion"
     chunk_object = "chat.completion.chunk"
+    shown_end: ClassVar[dict[str, Any]] = {"delta": {}}
 
     def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
         super().__init__(model, jobs, choices, cost)
@@ -202,9 +203,6 @@ class ChatEvents(CompletionEvents):
             numbered = enumerate(piece.calls)
             delta["tool_calls"] = [{"index": number, **call.as_json} for number, call in numbered]
         return {"delta": delta}
-
-    def shown_end(self) -> dict[str, Any]:
-        return {"delta": {}}
 
     def shown_whole(self, piece: AnswerPiece) -> dict[str, Any]:
         text = piece.text if piece.text or not piece.calls else None

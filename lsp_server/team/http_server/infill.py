@@ -120,7 +120,10 @@ class InfillEvents(GenerationEvents):
             "tokens_evaluated": result.prompt_tokens,
             "tokens_cached": result.prompt_tokens_reused,
             "truncated": result.is_prompt_cut,
-            "timings": _timings(result),
+            "timings": {
+                **_pace("prompt", result.prompt_rows, result.prefill_seconds),
+                **_pace("predicted", result.tokens, result.seconds),
+            },
         }
         if not self._response_fields:
             return answer
@@ -133,14 +136,6 @@ def _nested(answer: dict[str, Any], name: str) -> Any:
     for key in name.split("/"):
         value = value.get(key) if isinstance(value, dict) else None
     return value
-
-
-def _timings(result: JobResult) -> dict[str, Any]:
-    computed = result.prompt_rows
-    return {
-        **_pace("prompt", computed, result.prefill_seconds),
-        **_pace("predicted", result.tokens, result.seconds),
-    }
 
 
 def _pace(name: str, count: int, seconds: float) -> dict[str, Any]:

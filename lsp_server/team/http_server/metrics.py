@@ -21,6 +21,14 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS_S = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 _ROUTES = ("/v1/", "/redraft/v1/", "/api/", "/infill", "/completion", "/props", "/health")
 _ROUTE_PART = re.compile(r"[a-z_]+|v1")
+_COUNTED = {
+    "forwards": "forwards of decoding",
+    "batched_requests": "requests that shared forwards, added up over forwards",
+    "batched_rows": "rows of forwards",
+    "prompt_tokens": "tokens of prompts",
+    "prompt_tokens_reused": "tokens of prompts that were in a cache",
+}
+"""Numbers of results that are added up."""
 _LEFT = 499
 """The status of requests whose client left before there was an answer."""
 
@@ -36,11 +44,8 @@ class Metrics:
         """Of requests by route: one number for each bucket, their sum, and how many they are."""
         self.tokens: Counter[str] = Counter()
         """Generated, by where they were drafted from."""
-        self.forwards = 0
-        self.batched_requests = 0
-        self.batched_rows = 0
-        self.prompt_tokens = 0
-        self.prompt_tokens_reused = 0
+        self.counts: Counter[str] = Counter()
+        """Sums of what ``_COUNTED`` names."""
 
     def ended(self, route: str, status: int, seconds: float) -> None:
         """A request was answered."""
@@ -54,11 +59,8 @@ class Metrics:
     def generated(self, result: JobResult) -> None:
         """The engine answered."""
         self.tokens.update(result.sources)
-        self.forwards += result.forwards
-        self.batched_requests += result.batched_requests
-        self.batched_rows += result.batched_rows
-        self.prompt_tokens += result.prompt_tokens
-        self.prompt_tokens_reused += result.prompt_tokens_reused
+        for name in _COUNTED:
+            self.counts[name] += getattr(result, name)
 
     def text(self, engine: EngineInterface) -> str:
         """Return all of it, and the state of the engine."""
@@ -78,26 +80,18 @@ class Metrics:
         for source, number in sorted(self.tokens.items()):
             yield f'redraft_tokens_total{{source="{source}"}} {number}'
         ready = int(engine.status.state == "ready")
-        for name, kind, description, value in (
-            ("forwards_total", "counter", "forwards of decoding", self.forwards),
-            (
-                *("batched_requests_total", "counter"),
-                *("requests that shared forwards, added up over forwards", self.batched_requests),
-            ),
-            ("batched_rows_total", "counter", "rows of forwards", self.batched_rows),
-            ("prompt_tokens_total", "counter", "tokens of prompts", self.prompt_tokens),
-            (
-                *("prompt_tokens_reused_total", "counter"),
-                *("tokens of prompts that were in a cache", self.prompt_tokens_reused),
-            ),
-            ("requests_running", "gauge", "requests under way", self.running),
-            ("engine_queue", "gauge", "requests at the engine", engine.calls.queue_length),
-            ("engine_places", "gauge", "requests that share forwards", engine.status.places),
-            ("engine_kv_bytes", "gauge", "bytes of keys and values", engine.status.kv_bytes),
-            ("engine_kv_most_bytes", "gauge", "bytes that they may take", engine.status.kv_budget),
-            ("engine_ready", "gauge", "1: the model is loaded", ready),
+        for name, description in _COUNTED.items():
+            yield from _about(f"{name}_total", "counter", description)
+            yield f"redraft_{name}_total {self.counts[name]}"
+        for name, description, value in (
+            ("requests_running", "requests under way", self.running),
+            ("engine_queue", "requests at the engine", engine.calls.queue_length),
+            ("engine_places", "requests that share forwards", engine.status.places),
+            ("engine_kv_bytes", "bytes of keys and values", engine.status.kv_bytes),
+            ("engine_kv_most_bytes", "bytes that they may take", engine.status.kv_budget),
+            ("engine_ready", "1: the model is loaded", ready),
         ):
-            yield from _about(name, kind, description)
+            yield from _about(name, "gauge", description)
             yield f"redraft_{name} {value}"
 
 

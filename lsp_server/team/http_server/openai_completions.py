@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -51,6 +51,8 @@ class CompletionEvents(GenerationEvents):
     """``object`` of an answer in one."""
     chunk_object = "text_completion"
     """``object`` of a piece of a stream."""
+    shown_end: ClassVar[dict[str, Any]] = {"text": ""}
+    """No text, in the choice of the last chunk."""
 
     def __init__(self, model: str, jobs: Sequence[GenerateJob], choices: int, cost: bool) -> None:
         """``choices``: jobs of each prompt; ``cost``: a stream ends with it."""
@@ -64,10 +66,6 @@ class CompletionEvents(GenerationEvents):
     def shown_piece(self, index: int, piece: AnswerPiece) -> dict[str, Any]:
         """Return a piece of the answer, as the choice of a chunk has it."""
         return self.shown_whole(piece)
-
-    def shown_end(self) -> dict[str, Any]:
-        """No text, in the choice of the last chunk."""
-        return {"text": ""}
 
     def shown_whole(self, piece: AnswerPiece) -> dict[str, Any]:
         """Return the whole answer, as a choice has it."""
@@ -84,7 +82,7 @@ class CompletionEvents(GenerationEvents):
 
     def end(self, index: int, result: JobResult) -> bytes:
         """Return the reason why a text ended."""
-        content, reason = self.shown_end(), finish_reason(result, index in self._calls)
+        content, reason = self.shown_end, finish_reason(result, index in self._calls)
         return self._chunk([self._choice(index, content, AnswerPiece(), reason)])
 
     def close(self, results: Sequence[JobResult]) -> bytes:

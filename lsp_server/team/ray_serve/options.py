@@ -43,10 +43,9 @@ class DeployOptions(ModelOptions):
     def of(cls, args: Mapping[str, Any]) -> DeployOptions:
         """Raise DeployError for an unknown option, or one of the wrong type or size."""
         try:
-            options = read(cls, {"path" if name == "model" else name: args[name] for name in args})
+            return read(cls, {"path" if name == "model" else name: args[name] for name in args})
         except Unreadable as error:
             raise DeployError(f"options of the deployment: {error}") from None
-        return options
 
     @property
     def host_names(self) -> list[str]:
