@@ -147,7 +147,8 @@ def test_tab_goes_on_in_a_snippet(neovim: OpenNeovim) -> None:
     editor = neovim("require('redraft').setup({ cmd = COMMAND, keymaps = { accept = '<Tab>' } })")
     editor.keys("i")
     editor.lua("vim.snippet.expand('for ${1:item} in ${2:orders}:')")
-    editor.keys("one<Tab>many")
+    for keys in ("one", "<Tab>", "many"):
+        editor.keys(keys)
     wait_for(lambda: editor.text == "for one in many:", "second place of the snippet")
 
 
