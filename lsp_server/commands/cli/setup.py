@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         **models_document(models, read_choices(), offered),
         "machine": _machine(),
         "trial": None,
-        "editors": [asdict(snippet) for snippet in _snippets(args.editor)],
+        "editors": [asdict(snippet) for snippet in snippets_of(args.editor)],
     }
     options = [model for model in models if not model.problem]
     options += [model for model in offered if _is_for_this_machine(model)]
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         write_json(args.json, report)
     else:
-        _show_snippets(console, _snippets(args.editor))
+        _show_snippets(console, snippets_of(args.editor))
     return int(bool(trial and trial.problems))
 
 
@@ -236,12 +236,6 @@ def _choose(path: str, console: Console) -> None:
     )
 
 
-def _snippets(editor: str | None) -> list[EditorSnippet]:
-    if editor is None:
-        return snippets_here()
-    return [snippet for snippet in all_snippets() if editor in snippet.names]
-
-
 def _show_snippets(console: Console, snippets: Sequence[EditorSnippet]) -> None:
     for snippet in snippets:
         console.print(f"\n{snippet.name}, in {snippet.file}:\n", highlight=False)
@@ -270,6 +264,7 @@ def all_snippets() -> list[EditorSnippet]:
     ]
 
 
-def snippets_here() -> list[EditorSnippet]:
-    """Return those of the editors that are on PATH."""
-    return [snippet for snippet in all_snippets() if any(map(shutil.which, snippet.names))]
+def snippets_of(editor: str | None) -> list[EditorSnippet]:
+    """Return those of an editor by one of its names; of None those of the editors on PATH."""
+    is_meant = shutil.which if editor is None else editor.__eq__
+    return [snippet for snippet in all_snippets() if any(map(is_meant, snippet.names))]

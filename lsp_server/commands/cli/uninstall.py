@@ -77,7 +77,9 @@ def run(args: argparse.Namespace) -> int:
     entries = _entries(folders, args.keep_models)
     remaining = _left_alone(args.keep_models)
     _show(entries, remaining, daemons)
-    if not args.dry_run and (args.yes or not (entries or daemons) or _agreed()):
+    question = "Remove all of this? [y/N] ", "Give --yes to agree"
+    is_agreed = args.yes or not (entries or daemons)
+    if not args.dry_run and (is_agreed or typed_answer(*question).lower() in ("y", "yes")):
         for path in daemons:
             stop_daemon(path)
         # The daemon wrote some more before it ended.
@@ -182,10 +184,6 @@ def _shown(path: Path) -> str:
         return str("~" / path.relative_to(Path.home()))
     except (ValueError, RuntimeError):
         return str(path)
-
-
-def _agreed() -> bool:
-    return typed_answer("Remove all of this? [y/N] ", "Give --yes to agree").lower() in ("y", "yes")
 
 
 def _remove(folders: list[OwnFolder], keep_models: bool) -> int:
