@@ -36,8 +36,12 @@ class Pool(Generic[Item]):
         An item of a job under way is in use, so another job gets another. With ``fits`` it is the
         idle one that fits best, and a new one where none does.
         """
-        idle = self.take(key, fits)
-        item = new() if idle is None else idle
+        best, best_fit = None, 0
+        for index, (own, item) in enumerate(self._idle):
+            fit = 0 if own != key else 1 if fits is None else fits(item)
+            if fit >= max(best_fit, 1):
+                best, best_fit = index, fit
+        item = new() if best is None else self._idle.pop(best)[1]
         self._used.append((key, item))
         try:
             yield item
@@ -48,17 +52,6 @@ class Pool(Generic[Item]):
     def clear(self) -> None:
         """Drop all items."""
         self._idle.clear()
-
-    def take(self, key: Key, fits: Fits[Item] | None = None) -> Item | None:
-        """Remove and return an idle item of ``key``, see ``acquire``."""
-        best, best_fit = None, 0
-        for index, (own, item) in enumerate(self._idle):
-            if own != key:
-                continue
-            fit = 1 if fits is None else fits(item)
-            if fit >= max(best_fit, 1):
-                best, best_fit = index, fit
-        return None if best is None else self._idle.pop(best)[1]
 
     def idle(self, key: Key) -> list[Item]:
         """Return the idle items of ``key``, the one that would be acquired next last."""

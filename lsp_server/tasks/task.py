@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from lsp_server.shared.contract.jobs import AnyJob, JobResult
+from lsp_server.tasks.pool import Key
 from lsp_server.tasks.steps import Steps
 
 if TYPE_CHECKING:
@@ -17,18 +18,12 @@ if TYPE_CHECKING:
     from accel.verification.sampling import Sampling
 
 Cancelled = Callable[[], bool]
-Key = tuple[str, ...]
 
 COMPLETION_NODES = 64
 EDIT_NODES = 128
 
 CUT = ("cancelled", "length", "loop", "broken")
 """How an answer ended that is not whole."""
-
-
-def as_it_is(steps: Steps) -> Steps:
-    """Return an answer that is not read any further."""
-    return steps
 
 
 @dataclass(slots=True)
@@ -44,8 +39,8 @@ class Task:
     """Decode without drafts."""
     copies: bool = False
     """It is drafted as a copy of an original that changes in places, as edits are."""
-    read: Callable[[Steps], Steps] = as_it_is
-    """The work that writes it, with the result that is made of the text."""
+    read: Callable[[Steps], Steps] = lambda steps: steps
+    """The work that writes it, with the result that is made of the text; by default as it is."""
 
     @property
     def shares(self) -> bool:

@@ -9,7 +9,8 @@ from lsp_server.shared.contract.prompt_length import MOST_TOKENS, PromptLength
 from lsp_server.shared.errors import NothingToContinue
 from lsp_server.tasks.completion import stopping
 from lsp_server.tasks.completion.confidence_gate import GateWatch
-from lsp_server.tasks.task import Cancelled, Key, Task, new_task
+from lsp_server.tasks.pool import Key
+from lsp_server.tasks.task import Cancelled, Task, new_task
 from lsp_server.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
