@@ -129,7 +129,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
             continue
         if isinstance(template, Hole):
             template = Term("", level.new.text, level.new.start, (template,))
-        pattern, template = _loosened(pattern, template)
+        pattern, template = _with_shared_operands(pattern, template)
         rule = Rule(pattern, template, level, indent_at(before.text, level.old.start))
         is_alias = not template.parts and next(pattern.holes(), None) is None
         by_role = level.role == same.role != () and (is_alias or level.role[0] != "type")
@@ -145,7 +145,7 @@ def generalised(mine: Rewrite, other: Rewrite, before: SyntaxTree) -> Rule | Non
     return replace(last, siblings=last.example.parent)
 
 
-def _loosened(pattern: Term, template: Term) -> tuple[Term, Term]:
+def _with_shared_operands(pattern: Term, template: Term) -> tuple[Term, Term]:
     """Return both with one hole for each operand with holes that both have."""
     before, after = ({_key(term) for term in parts_of(each) if _OPERAND.search(term.kind)}
                      for each in (pattern, template))  # fmt: skip
@@ -189,7 +189,7 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     bound = {leaf.text for each in parts_of(rule.pattern) if "parameters" in each.kind
              for leaf in each.leaves() if leaf.kind == "identifier"}  # fmt: skip
     opened_texts = ({*before} & {*after}) | bound
-    numbers = {text: 3_000 + 10 * number for number, text in enumerate(opened_texts)}
+    numbers = {text: 10_000 + 1_000 * number for number, text in enumerate(opened_texts)}
     # Numbers and strings may be alike by accident.
     values = filter(re.compile(r"\W|\d").match, numbers)
     apart = {text for text in values if before.count(text) == after.count(text)}
