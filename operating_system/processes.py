@@ -1,10 +1,9 @@
-"""Starting, ending and limiting processes on each system, and yielding between threads. Standard
-library only, but for things that Windows and macOS lack."""
+"""Starting, ending and limiting processes on each system. Standard library only, but for things
+that Windows and macOS lack."""
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import signal
 import socket
@@ -162,17 +161,3 @@ def watched(process: subprocess.Popen[bytes], seconds: float, most_bytes: int) -
     finally:
         done.set()
         watcher.join()
-
-
-def yielding_function() -> str:
-    """Return the name of a function without arguments, as compiled code finds it, that lets another
-    thread that waits for a processor have this one's."""
-    if not is_windows():
-        return "sched_yield"
-    import llvmlite.binding as llvm
-
-    kernel: Any = ctypes.__dict__["windll"].kernel32
-    address = ctypes.cast(kernel.SwitchToThread, ctypes.c_void_p).value
-    # Not among the symbols of Python, where those of the C library are found.
-    llvm.add_symbol("SwitchToThread", address)
-    return "SwitchToThread"

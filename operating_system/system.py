@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 TRANSLATED = (
     "this Python is for x86, and an Arm processor translates it, which takes several times as "
@@ -73,3 +75,17 @@ def is_container_host(name: str) -> bool:
     except OSError:
         return False
     return any(name in line.partition("#")[0].split()[1:] for line in lines)
+
+
+def yielding_function() -> str:
+    """Return the name of a function without arguments, as compiled code finds it, that lets another
+    thread that waits for a processor have this one's."""
+    if not is_windows():
+        return "sched_yield"
+    import llvmlite.binding as llvm
+
+    kernel: Any = ctypes.__dict__["windll"].kernel32
+    address = ctypes.cast(kernel.SwitchToThread, ctypes.c_void_p).value
+    # Not among the symbols of Python, where those of the C library are found.
+    llvm.add_symbol("SwitchToThread", address)
+    return "SwitchToThread"

@@ -10,10 +10,10 @@ from numba import types
 from accel.models.cpu import (
     attention,
     kv_quantisation,
+    layers,
     lm_head,
     matmul,
     rms_norm,
-    silu_and_mul,
 )
 from accel.models.cpu.quantised import activations
 
@@ -36,7 +36,7 @@ KERNELS = {
         lm_head.update_argmax,
         (ROWS, INT, INT, INT, ROW, types.int32[::1]),
     ),
-    "silu": (silu_and_mul.silu_and_mul, (ROWS, ROWS, INT, INT, INT)),
+    "silu": (layers.silu_and_mul, (ROWS, ROWS, INT, INT, INT)),
     "norm": (rms_norm.rms_norm, (ROWS, INT, INT, ROW, types.float64, ROWS)),
     "residual": (rms_norm.add_residual, (ROWS, ROWS, INT, INT, INT)),
     "activations": (activations.quantise_rows, (ROWS, INT, types.int8[:, :, ::1])),

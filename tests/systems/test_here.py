@@ -21,7 +21,8 @@ from operating_system import folders
 from operating_system.file_lock import LockFile
 from operating_system.files import write_private
 from operating_system.machine import cores, free_bytes, total_bytes
-from operating_system.processes import start_detached, yielding_function
+from operating_system.processes import start_detached
+from operating_system.system import yielding_function
 from repo_index.files import FileRules, Limits
 from repo_index.folder_watch import start_watch
 

@@ -27,7 +27,7 @@ from lsp_server.engine.workspaces import text_tokenizer
 from lsp_server.shared.processes import log
 from lsp_server.shared.settings import Settings, folder_enabled
 from lsp_server.shared.user_files.user_folders import settle
-from operating_system import files, folders, processes
+from operating_system import files, folders, system
 from operating_system.file_lock import LockFile
 from operating_system.file_systems import path_below, remote_file_system
 from operating_system.files import problem_of_private, replace_file, write_private
@@ -298,9 +298,9 @@ def test_compiled_code_finds_a_function_by_the_name_that_is_registered(
     library = ctypes.CDLL(None)
     kernel = type("Kernel", (), {"SwitchToThread": library.sched_yield})
     monkeypatch.setattr(ctypes, "windll", type("Dlls", (), {"kernel32": kernel}), raising=False)
-    assert processes.yielding_function() == "sched_yield"
+    assert system.yielding_function() == "sched_yield"
     monkeypatch.setattr(sys, "platform", "win32")
-    name = processes.yielding_function()
+    name = system.yielding_function()
     assert name == "SwitchToThread"
     yields: Any = types.ExternalFunction(name, types.int32())
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from accel.native.numba_cache import compiled
 from accel.native.simd import I32, I64, call, pointer
-from operating_system.processes import yielding_function
+from operating_system.system import yielding_function
 
 Barrier = NDArray[np.int64]
 """What all threads share: the word, how many spans a step has, how many threads sleep, how long

@@ -167,7 +167,6 @@ def loosened(rule: Rule, is_local: Callable[[str], bool]) -> Rule:
     little, other variables of their names may stand for them. What a method is called on is an
     operand where more than a name goes."""
     is_reshaped = sum(re.search(r"\w|[=<>]", text) is not None for text in _gone(rule)) > 1
-
     arguments = [child for each in parts_of(rule.pattern) if "argument" in each.kind
                  for child in each.parts]  # fmt: skip
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -193,9 +194,9 @@ def test_similarity_is_levenshteins(seed: int) -> None:
 def test_projection_by_hand() -> None:
     # A forward of one row takes 10 ms, of five 12 ms, of nine 14 ms: plain decoding of the four
     # tokens 40 ms, the two forwards 12 + 14 ms and their drafts 1 ms each.
-    planner = CostTable(ForwardCosts([256], [1, 9], np.array([[0.010, 0.014]])))
+    costs = CostTable(ForwardCosts([256], [1, 9], np.array([[0.010, 0.014]])))
     statistics = Statistics(tokens=4, forwards=2, accepted=[2, 0], draft_s=[0.001, 0.001])
-    projection = project(statistics, [4, 8], planner)
+    projection = project(statistics, [4, 8], cast("Any", SimpleNamespace(costs=costs)))
     assert projection.plain_s == pytest.approx(0.040)
     assert projection.drafted_s == pytest.approx(0.012 + 0.014 + 0.002)
 

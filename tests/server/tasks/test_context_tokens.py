@@ -31,7 +31,8 @@ from lsp_server.tasks.completion.task import (
 def test_it_is_what_was_asked_for_or_what_is_computed_in_time(
     row_s: float, asked: int, positions: int, expected: int
 ) -> None:
-    planner = SimpleNamespace(prefill_seconds=lambda rows, _: rows * row_s)
+    costs = SimpleNamespace(prefill_seconds=lambda rows, _: rows * row_s)
+    planner = SimpleNamespace(costs=costs)
     engine = cast("Any", SimpleNamespace(max_positions=positions, planner=planner))
     job = CompletionJob("", "a.py", "x", "", "python", context_tokens=asked, max_tokens=64)
     assert _context_tokens(engine, job) == expected
